@@ -1,0 +1,3 @@
+//! The `stepline` command.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! Developer and release tooling.
+
+fn main() {}
