@@ -1,0 +1,96 @@
+//! Step-time models of measured machines.
+
+use super::step_time::StepTimeModel;
+
+/// A machine and a model on it.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct ExecutorPreset {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// The model.
+    pub model: &'static str,
+    /// The machine.
+    pub gpu: &'static str,
+    /// Where its figures are from.
+    pub source: &'static str,
+    /// Blocks of 16 tokens of its KV cache, the null block included.
+    pub num_gpu_blocks: u32,
+    /// Where `num_gpu_blocks` is from.
+    pub num_gpu_blocks_source: &'static str,
+    /// Its times.
+    pub step_time: StepTimeModel,
+}
+
+/// The presets; the first is the default. `docs/step-time.md` says how the coefficients were found.
+pub const EXECUTOR_PRESETS: &[ExecutorPreset] = &[
+    ExecutorPreset {
+        name: "rtxpro6000-llama-3.1-8b",
+        model: "Llama-3.1-8B, bf16",
+        gpu: "NVIDIA RTX PRO 6000, 96 GB",
+        source: "kernel times of vLLM 0.19.0, LLMServingSim commit 5daddb2",
+        num_gpu_blocks: 35_000,
+        num_gpu_blocks_source: "estimated from the size of the card",
+        step_time: StepTimeModel {
+            base_us: 10_933.5,
+            prefill_token_us: 27.8508,
+            decode_token_us: 32.0563,
+            kv_token_us: 0.151_611,
+            attention_pair_us: 0.002_255_54,
+        },
+    },
+    ExecutorPreset {
+        name: "rtx4090-llama-3.1-8b",
+        model: "Llama-3.1-8B, bf16",
+        gpu: "NVIDIA GeForce RTX 4090, 24 GB",
+        source: "kernel times of vLLM 0.19.0, LLMServingSim commit 5daddb2",
+        num_gpu_blocks: 2_588,
+        num_gpu_blocks_source: "as vLLM 0.19.0 reported it",
+        step_time: StepTimeModel {
+            base_us: 15_090.1,
+            prefill_token_us: 69.0981,
+            decode_token_us: 70.0056,
+            kv_token_us: 0.365_424,
+            attention_pair_us: 0.004_084_38,
+        },
+    },
+];
+
+impl ExecutorPreset {
+    /// The preset of this name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<&'static Self> {
+        EXECUTOR_PRESETS.iter().find(|preset| preset.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::executor::StepWork;
+
+    #[test]
+    fn presets_are_valid_and_have_names_of_their_own() {
+        for (i, preset) in EXECUTOR_PRESETS.iter().enumerate() {
+            assert_eq!(preset.step_time.validate(), Ok(()), "{}", preset.name);
+            assert_eq!(ExecutorPreset::find(preset.name), Some(&EXECUTOR_PRESETS[i]));
+        }
+    }
+
+    /// The measured kernels of a step, summed as `tools/fit_step_time.py` does.
+    #[test]
+    fn presets_are_within_a_quarter_of_the_kernels_that_they_were_fitted_to() {
+        // A prompt of 2,048 tokens; 32 requests that decode at 1,024 tokens of context.
+        let cases = [("rtx4090-llama-3.1-8b", 193_005.0, 23_920.0), ("rtxpro6000-llama-3.1-8b", 82_945.0, 15_116.0)];
+        for (name, prefill_us, decode_us) in cases {
+            let model = ExecutorPreset::find(name).expect("a preset").step_time;
+            let mut prefill = StepWork::default();
+            prefill.add(0, 2048, true);
+            let mut decode = StepWork::default();
+            (0..32).for_each(|_| decode.add(1023, 1, true));
+            for (work, measured_us) in [(prefill, prefill_us), (decode, decode_us)] {
+                let ratio = model.duration(&work).as_secs_f64() * 1e6 / measured_us;
+                assert!((0.75..1.25).contains(&ratio), "{name}: {ratio} for {work:?}");
+            }
+        }
+    }
+}
