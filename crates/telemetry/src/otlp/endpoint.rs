@@ -1,0 +1,149 @@
+//! Where to export to, and how.
+
+use std::env;
+
+use http::Uri;
+
+use crate::error::TelemetryError;
+use crate::options::OtlpProtocol;
+
+/// Returns the protocol that the environment asks for; gRPC if it asks for none.
+pub(crate) fn protocol_of_environment() -> Result<OtlpProtocol, TelemetryError> {
+    // The variable of the signal wins over the general one.
+    ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"]
+        .into_iter()
+        .find_map(|variable| {
+            let value = env::var_os(variable).filter(|value| !value.is_empty())?;
+            Some(parse_protocol(variable, &value.to_string_lossy()))
+        })
+        .unwrap_or(Ok(OtlpProtocol::Grpc))
+}
+
+fn parse_protocol(variable: &'static str, value: &str) -> Result<OtlpProtocol, TelemetryError> {
+    match value.trim() {
+        "grpc" => Ok(OtlpProtocol::Grpc),
+        "http/protobuf" => Ok(OtlpProtocol::HttpProtobuf),
+        _ => Err(TelemetryError::Protocol { variable, value: value.to_owned() }),
+    }
+}
+
+const fn example(protocol: OtlpProtocol) -> &'static str {
+    match protocol {
+        OtlpProtocol::Grpc => "http://127.0.0.1:4317",
+        OtlpProtocol::HttpProtobuf => "http://127.0.0.1:4318/v1/traces",
+    }
+}
+
+/// A collector's address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    /// How to talk to it.
+    pub(crate) protocol: OtlpProtocol,
+    /// What the exporter is given.
+    pub(crate) url: String,
+    /// Its host, without the brackets of an IPv6 address.
+    pub(crate) host: String,
+    /// Its port.
+    pub(crate) port: u16,
+}
+
+impl Endpoint {
+    /// Reads a URL. `grpc://host:port` is `http://host:port` over gRPC, as in vLLM's examples. For HTTP, a URL without
+    /// a path gets `/v1/traces`; any other path is used as it is.
+    pub(crate) fn parse(text: &str, protocol: OtlpProtocol) -> Result<Self, TelemetryError> {
+        let fault =
+            |fault: String| TelemetryError::Endpoint { endpoint: text.to_owned(), fault, example: example(protocol) };
+        let Some((scheme, rest)) = text.trim().split_once("://") else {
+            return Err(fault("it has no scheme".to_owned()));
+        };
+        let scheme = match (scheme.to_ascii_lowercase().as_str(), protocol) {
+            ("http", _) | ("grpc", OtlpProtocol::Grpc) => "http",
+            ("https", _) if cfg!(feature = "tls") => "https",
+            ("https", _) => return Err(fault("this build has no TLS (feature `tls`)".to_owned())),
+            ("grpc", OtlpProtocol::HttpProtobuf) => {
+                return Err(fault("the scheme is grpc, but the protocol is http/protobuf".to_owned()));
+            }
+            (other, _) => return Err(fault(format!("unknown scheme `{other}`"))),
+        };
+        let uri: Uri = format!("{scheme}://{rest}").parse().map_err(|error| fault(format!("not a URL: {error}")))?;
+        let host = uri.host().map_or("", |host| host.trim_matches(['[', ']'])).to_owned();
+        if host.is_empty() {
+            return Err(fault("it has no host".to_owned()));
+        }
+        let port = match uri.authority().map(|authority| (authority.as_str(), authority.port_u16())) {
+            Some((_, Some(port))) => port,
+            // `host:` and `host:99999` have a colon and no port.
+            Some((authority, None)) if authority.rsplit(']').next().is_some_and(|rest| rest.contains(':')) => {
+                return Err(fault("its port is not a number from 0 to 65535".to_owned()));
+            }
+            // Without a port a URL means its scheme's, also over gRPC.
+            _ if scheme == "https" => 443,
+            _ => 80,
+        };
+        let mut url = uri.to_string();
+        if protocol == OtlpProtocol::HttpProtobuf && uri.path() == "/" {
+            url = format!("{}/v1/traces", url.trim_end_matches('/'));
+        }
+        Ok(Self { protocol, url, host, port })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, protocol: OtlpProtocol, url: &str, host: &str, port: u16) {
+        let endpoint = Endpoint::parse(text, protocol).expect("the endpoint is valid");
+        assert_eq!(endpoint, Endpoint { protocol, url: url.to_owned(), host: host.to_owned(), port });
+    }
+
+    #[track_caller]
+    fn check_refused(text: &str, protocol: OtlpProtocol, fault: &str) {
+        let error = Endpoint::parse(text, protocol).expect_err("the endpoint is invalid").to_string();
+        let start = format!("otlp_traces_endpoint `{text}`: {fault}");
+        assert!(error.starts_with(&start), "expected `{start}`, got `{error}`");
+    }
+
+    #[test]
+    fn a_grpc_endpoint_is_a_host_and_a_port() {
+        check("http://collector:4317", OtlpProtocol::Grpc, "http://collector:4317/", "collector", 4317);
+        check("grpc://collector:4317", OtlpProtocol::Grpc, "http://collector:4317/", "collector", 4317);
+        check("HTTP://[::1]:4317", OtlpProtocol::Grpc, "http://[::1]:4317/", "::1", 4317);
+    }
+
+    #[test]
+    fn an_http_endpoint_without_a_path_gets_the_one_of_traces() {
+        check("http://c:4318", OtlpProtocol::HttpProtobuf, "http://c:4318/v1/traces", "c", 4318);
+        check("http://c:4318/", OtlpProtocol::HttpProtobuf, "http://c:4318/v1/traces", "c", 4318);
+        check("http://c/api/otel", OtlpProtocol::HttpProtobuf, "http://c/api/otel", "c", 80);
+    }
+
+    #[test]
+    fn what_is_no_endpoint_is_refused_with_its_fault() {
+        check_refused("collector:4317", OtlpProtocol::Grpc, "it has no scheme");
+        check_refused("", OtlpProtocol::Grpc, "it has no scheme");
+        check_refused("ftp://collector:4317", OtlpProtocol::Grpc, "unknown scheme `ftp`");
+        check_refused("grpc://collector:4317", OtlpProtocol::HttpProtobuf, "the scheme is grpc");
+        check_refused("http://collector:99999", OtlpProtocol::Grpc, "its port is not a number");
+        check_refused("http://collector:", OtlpProtocol::Grpc, "its port is not a number");
+        check_refused("http://", OtlpProtocol::Grpc, "not a URL");
+        check_refused("http://a b:4317", OtlpProtocol::Grpc, "not a URL");
+    }
+
+    #[test]
+    fn a_protocol_that_is_not_built_in_is_refused_by_its_variable() {
+        let error = parse_protocol("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json").expect_err("there is no JSON");
+        assert_eq!(
+            error.to_string(),
+            "OTEL_EXPORTER_OTLP_PROTOCOL=`http/json`: unknown protocol, expected `grpc` or `http/protobuf`"
+        );
+        assert_eq!(parse_protocol("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc").expect("it is known"), OtlpProtocol::Grpc);
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[test]
+    fn https_without_tls_is_refused_by_the_feature_it_needs() {
+        check_refused("https://collector:4317", OtlpProtocol::Grpc, "this build has no TLS (feature `tls`)");
+    }
+}
