@@ -47,7 +47,7 @@ pub(crate) struct OtlpBackend {
     options: OtlpOptions,
     /// Drives the connections of gRPC. Our own: an export must not depend on a runtime of the program, which may be
     /// busy waiting for the export, or gone.
-    _runtime: PrivateRuntime,
+    _runtime: Option<PrivateRuntime>,
 }
 
 impl OtlpBackend {
@@ -59,14 +59,15 @@ impl OtlpBackend {
             let _entered = runtime.enter();
             build_exporter(endpoint)?
         };
-        Ok(Self::with_exporter(exporter, endpoint.url.clone(), options, runtime))
+        Ok(Self::with_exporter(exporter, endpoint.url.clone(), options, Some(runtime)))
     }
 
-    fn with_exporter(
+    /// Makes a back end on any exporter, driven by `runtime` if it needs one.
+    pub(super) fn with_exporter(
         exporter: impl SpanExporterTrait + 'static,
         endpoint: String,
         options: OtlpOptions,
-        runtime: PrivateRuntime,
+        runtime: Option<PrivateRuntime>,
     ) -> Self {
         let delivery = Arc::new(Delivery::new(endpoint));
         let exporter = CountingExporter { inner: exporter, delivery: Arc::clone(&delivery) };
@@ -200,7 +201,7 @@ fn key_value(key: &'static str, value: AttributeValue<'_>) -> KeyValue {
 
 /// A runtime that may be dropped anywhere, also inside of another runtime.
 #[derive(Debug)]
-struct PrivateRuntime(Option<Runtime>);
+pub(super) struct PrivateRuntime(Option<Runtime>);
 
 impl PrivateRuntime {
     fn start() -> io::Result<Self> {

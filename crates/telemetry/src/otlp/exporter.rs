@@ -57,7 +57,7 @@ pub(super) fn counts(spans: &[SpanData]) -> Counts {
 }
 
 /// Cuts a batch into runs of at most `max_bytes`, or of a single span above that.
-fn cut(batch: Vec<SpanData>, max_bytes: usize) -> Vec<Vec<SpanData>> {
+pub(super) fn cut(batch: Vec<SpanData>, max_bytes: usize) -> Vec<Vec<SpanData>> {
     let mut runs = Vec::new();
     let mut run = Vec::new();
     let mut run_bytes = 0;
@@ -77,7 +77,7 @@ fn cut(batch: Vec<SpanData>, max_bytes: usize) -> Vec<Vec<SpanData>> {
 }
 
 /// Returns at least the bytes that a span takes in a message.
-fn span_bytes(span: &SpanData) -> usize {
+pub(super) fn span_bytes(span: &SpanData) -> usize {
     let attributes = |attributes: &[KeyValue]| attributes.iter().map(attribute_bytes).sum::<usize>();
     let events: usize = span
         .events

@@ -14,6 +14,8 @@ mod endpoint;
 mod exporter;
 mod probe;
 mod processor;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use backend::{OtlpBackend, OtlpOptions};
 pub(crate) use delivery::Delivery;
