@@ -51,41 +51,44 @@ impl Endpoint {
     /// Reads a URL. `grpc://host:port` is `http://host:port` over gRPC, as in vLLM's examples. For HTTP, a URL without
     /// a path gets `/v1/traces`; any other path is used as it is.
     pub(crate) fn parse(text: &str, protocol: OtlpProtocol) -> Result<Self, TelemetryError> {
-        let fault =
-            |fault: String| TelemetryError::Endpoint { endpoint: text.to_owned(), fault, example: example(protocol) };
-        let Some((scheme, rest)) = text.trim().split_once("://") else {
-            return Err(fault("it has no scheme".to_owned()));
-        };
-        let scheme = match (scheme.to_ascii_lowercase().as_str(), protocol) {
-            ("http", _) | ("grpc", OtlpProtocol::Grpc) => "http",
-            ("https", _) if cfg!(feature = "tls") => "https",
-            ("https", _) => return Err(fault("this build has no TLS (feature `tls`)".to_owned())),
-            ("grpc", OtlpProtocol::HttpProtobuf) => {
-                return Err(fault("the scheme is grpc, but the protocol is http/protobuf".to_owned()));
-            }
-            (other, _) => return Err(fault(format!("unknown scheme `{other}`"))),
-        };
-        let uri: Uri = format!("{scheme}://{rest}").parse().map_err(|error| fault(format!("not a URL: {error}")))?;
-        let host = uri.host().map_or("", |host| host.trim_matches(['[', ']'])).to_owned();
-        if host.is_empty() {
-            return Err(fault("it has no host".to_owned()));
-        }
-        let port = match uri.authority().map(|authority| (authority.as_str(), authority.port_u16())) {
-            Some((_, Some(port))) => port,
-            // `host:` and `host:99999` have a colon and no port.
-            Some((authority, None)) if authority.rsplit(']').next().is_some_and(|rest| rest.contains(':')) => {
-                return Err(fault("its port is not a number from 0 to 65535".to_owned()));
-            }
-            // Without a port a URL means its scheme's, also over gRPC.
-            _ if scheme == "https" => 443,
-            _ => 80,
-        };
-        let mut url = uri.to_string();
-        if protocol == OtlpProtocol::HttpProtobuf && uri.path() == "/" {
-            url = format!("{}/v1/traces", url.trim_end_matches('/'));
-        }
-        Ok(Self { protocol, url, host, port })
+        parse(text.trim(), protocol).map_err(|fault| TelemetryError::Endpoint {
+            endpoint: text.to_owned(),
+            fault,
+            example: example(protocol),
+        })
     }
+}
+
+fn parse(text: &str, protocol: OtlpProtocol) -> Result<Endpoint, String> {
+    let (scheme, rest) = text.split_once("://").ok_or("it has no scheme")?;
+    match (scheme.to_ascii_lowercase().as_str(), protocol) {
+        ("http", _) | ("grpc", OtlpProtocol::Grpc) => {}
+        ("grpc", OtlpProtocol::HttpProtobuf) => return Err("the scheme is grpc, the protocol http/protobuf".to_owned()),
+        ("https", _) => return Err("https is not supported; send over http to a collector nearby".to_owned()),
+        (other, _) => return Err(format!("unknown scheme `{other}`")),
+    }
+    let uri: Uri = format!("http://{rest}").parse().map_err(|error| format!("not a URL: {error}"))?;
+    let host = uri.host().map_or("", |host| host.trim_matches(['[', ']']));
+    if host.is_empty() {
+        return Err("it has no host".to_owned());
+    }
+    let port = match (uri.port_u16(), uri.authority()) {
+        (Some(port), _) => port,
+        // `host:` and `host:99999` have a colon behind the host, and no port.
+        (None, Some(authority))
+            if authority.as_str().rsplit(['@', ']']).next().is_some_and(|end| end.contains(':')) =>
+        {
+            return Err("its port is not a number from 0 to 65535".to_owned());
+        }
+        (None, _) => 80,
+    };
+    let url = match protocol {
+        OtlpProtocol::HttpProtobuf if uri.path() == "/" && uri.query().is_none() => {
+            format!("{}/v1/traces", uri.to_string().trim_end_matches('/'))
+        }
+        OtlpProtocol::HttpProtobuf | OtlpProtocol::Grpc => uri.to_string(),
+    };
+    Ok(Endpoint { protocol, url, host: host.to_owned(), port })
 }
 
 #[cfg(test)]
@@ -116,6 +119,7 @@ mod tests {
     fn an_http_endpoint_without_a_path_gets_the_one_of_traces() {
         check("http://c:4318", OtlpProtocol::HttpProtobuf, "http://c:4318/v1/traces", "c", 4318);
         check("http://c:4318/", OtlpProtocol::HttpProtobuf, "http://c:4318/v1/traces", "c", 4318);
+        check("http://user:word@c", OtlpProtocol::HttpProtobuf, "http://user:word@c/v1/traces", "c", 80);
         check("http://c/api/otel", OtlpProtocol::HttpProtobuf, "http://c/api/otel", "c", 80);
     }
 
@@ -123,8 +127,9 @@ mod tests {
     fn what_is_no_endpoint_is_refused_with_its_fault() {
         check_refused("collector:4317", OtlpProtocol::Grpc, "it has no scheme");
         check_refused("", OtlpProtocol::Grpc, "it has no scheme");
+        check_refused("https://collector:4317", OtlpProtocol::Grpc, "https is not supported");
         check_refused("ftp://collector:4317", OtlpProtocol::Grpc, "unknown scheme `ftp`");
-        check_refused("grpc://collector:4317", OtlpProtocol::HttpProtobuf, "the scheme is grpc");
+        check_refused("grpc://collector:4317", OtlpProtocol::HttpProtobuf, "the scheme is grpc, the protocol http");
         check_refused("http://collector:99999", OtlpProtocol::Grpc, "its port is not a number");
         check_refused("http://collector:", OtlpProtocol::Grpc, "its port is not a number");
         check_refused("http://", OtlpProtocol::Grpc, "not a URL");
@@ -139,11 +144,5 @@ mod tests {
             "OTEL_EXPORTER_OTLP_PROTOCOL=`http/json`: unknown protocol, expected `grpc` or `http/protobuf`"
         );
         assert_eq!(parse_protocol("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc").expect("it is known"), OtlpProtocol::Grpc);
-    }
-
-    #[cfg(not(feature = "tls"))]
-    #[test]
-    fn https_without_tls_is_refused_by_the_feature_it_needs() {
-        check_refused("https://collector:4317", OtlpProtocol::Grpc, "this build has no TLS (feature `tls`)");
     }
 }
