@@ -31,11 +31,11 @@ pub const EXECUTOR_PRESETS: &[ExecutorPreset] = &[
         num_gpu_blocks: 35_000,
         num_gpu_blocks_source: "estimated from the size of the card",
         step_time: StepTimeModel {
-            base_us: 10_933.5,
-            prefill_token_us: 27.8508,
-            decode_token_us: 32.0563,
-            kv_token_us: 0.151_611,
-            attention_pair_us: 0.002_255_54,
+            base_us: 11_064.4,
+            prefill_token_us: 27.8078,
+            decode_token_us: 18.7124,
+            kv_token_us: 0.106_852,
+            attention_pair_us: 0.002_471_58,
         },
     },
     ExecutorPreset {
@@ -46,11 +46,11 @@ pub const EXECUTOR_PRESETS: &[ExecutorPreset] = &[
         num_gpu_blocks: 2_588,
         num_gpu_blocks_source: "as vLLM 0.19.0 reported it",
         step_time: StepTimeModel {
-            base_us: 15_090.1,
-            prefill_token_us: 69.0981,
-            decode_token_us: 70.0056,
-            kv_token_us: 0.365_424,
-            attention_pair_us: 0.004_084_38,
+            base_us: 15_976.8,
+            prefill_token_us: 64.9568,
+            decode_token_us: 46.8078,
+            kv_token_us: 0.249_162,
+            attention_pair_us: 0.004_288_9,
         },
     },
 ];
@@ -78,7 +78,7 @@ mod tests {
 
     /// The measured kernels of a step, summed as `tools/fit_step_time.py` does.
     #[test]
-    fn presets_are_within_a_quarter_of_the_kernels_that_they_were_fitted_to() {
+    fn presets_are_within_a_fifth_of_the_kernels_that_they_were_fitted_to() {
         // A prompt of 2,048 tokens; 32 requests that decode at 1,024 tokens of context.
         let cases = [("rtx4090-llama-3.1-8b", 193_005.0, 23_920.0), ("rtxpro6000-llama-3.1-8b", 82_945.0, 15_116.0)];
         for (name, prefill_us, decode_us) in cases {
@@ -89,7 +89,7 @@ mod tests {
             (0..32).for_each(|_| decode.add(1023, 1, true));
             for (work, measured_us) in [(prefill, prefill_us), (decode, decode_us)] {
                 let ratio = model.duration(&work).as_secs_f64() * 1e6 / measured_us;
-                assert!((0.75..1.25).contains(&ratio), "{name}: {ratio} for {work:?}");
+                assert!((0.8..1.2).contains(&ratio), "{name}: {ratio} for {work:?}");
             }
         }
     }
