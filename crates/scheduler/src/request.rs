@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use stepline_kv_cache::{ExtraKeys, HashChain};
-use stepline_tracing_schema::TraceParent;
+use stepline_tracing_schema::{TraceParent, names};
 
 use crate::ids::RequestId;
 use crate::output::EngineCoreEvent;
@@ -66,6 +66,24 @@ pub struct LoraRequest {
 pub struct JourneyContext {
     /// The caller's span, from its W3C `traceparent` header.
     pub traceparent: Option<TraceParent>,
+}
+
+impl JourneyContext {
+    /// Reads a request's trace headers: its journey is traced iff `x-vllm-journey-sampled` is `1`.
+    ///
+    /// Names are compared exactly, as in the reference. A `traceparent` that is not well-formed counts as none.
+    pub fn from_headers<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Option<Self> {
+        let mut sampled = false;
+        let mut traceparent = None;
+        for (name, value) in headers {
+            match name {
+                names::JOURNEY_SAMPLED_HEADER => sampled = value == "1",
+                names::TRACEPARENT_HEADER => traceparent = value.parse().ok(),
+                _ => {}
+            }
+        }
+        sampled.then_some(Self { traceparent })
+    }
 }
 
 /// When an output ends. spec: requests-and-outputs 4.

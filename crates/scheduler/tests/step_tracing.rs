@@ -36,7 +36,7 @@ fn steps_of(summaries: &[BatchSummary]) -> Vec<u64> {
 #[test]
 fn a_tracer_without_step_tracing_records_no_step() {
     let sink = SharedSink::default();
-    let mut trace = StepTracer::new(None, false, Box::new(sink.clone()));
+    let mut trace = StepTracer::new(None, false, Box::new(sink.0.clone()));
     run(&mut trace);
     assert_eq!(sink.calls(), []);
 }
@@ -228,7 +228,7 @@ fn an_interval_is_closed_only_if_a_step_of_it_was_sampled() {
 #[test]
 fn a_clock_gives_the_duration_of_the_scheduling_call() {
     let sink = SharedSink::default();
-    let trace = StepTracer::new(Some(tracing(1.0, 0.0, 7)), false, Box::new(sink.clone()));
+    let trace = StepTracer::new(Some(tracing(1.0, 0.0, 7)), false, Box::new(sink.0.clone()));
     let mut trace = trace.with_clock(|| Nanos(2_500_999));
     let mut harness = Harness::new(args(), 10);
     harness.step_traced(&mut trace);
@@ -300,7 +300,7 @@ fn a_failing_sink_is_switched_off_counted_and_reported_once_and_scheduling_goes_
 #[test]
 fn a_traced_request_tells_its_journey_and_others_do_not() {
     let sink = SharedSink::default();
-    let mut trace = StepTracer::new(None, true, Box::new(sink.clone()));
+    let mut trace = StepTracer::new(None, true, Box::new(sink.0.clone()));
     let mut harness = Harness::new(args(), 20);
     let journey = Some(JourneyContext::default());
     harness.add_traced(NewRequest { journey, ..request("a", prompt(1, 9), 2) }, &mut trace);

@@ -1,6 +1,7 @@
 //! Who receives the records.
 
 use std::error::Error;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::{BatchSummary, JourneyEvent, JourneyStart, RequestSnapshot};
 
@@ -77,6 +78,37 @@ impl<S: TraceSink + ?Sized> TraceSink for Box<S> {
     fn shutdown(&mut self, last_step: u64, ts_monotonic_ns: u64) -> Result<(), SinkError> {
         (**self).shutdown(last_step, ts_monotonic_ns)
     }
+}
+
+/// A sink that somebody else can look into while it is in use.
+impl<S: TraceSink> TraceSink for Arc<Mutex<S>> {
+    fn batch_summary(&mut self, record: &BatchSummary) -> Result<(), SinkError> {
+        lock(self)?.batch_summary(record)
+    }
+
+    fn request_snapshot(&mut self, record: &RequestSnapshot) -> Result<(), SinkError> {
+        lock(self)?.request_snapshot(record)
+    }
+
+    fn interval_closed(&mut self, step: u64, ts_monotonic_ns: u64) -> Result<(), SinkError> {
+        lock(self)?.interval_closed(step, ts_monotonic_ns)
+    }
+
+    fn journey_started(&mut self, start: &JourneyStart) -> Result<(), SinkError> {
+        lock(self)?.journey_started(start)
+    }
+
+    fn journey_event(&mut self, event: &JourneyEvent) -> Result<(), SinkError> {
+        lock(self)?.journey_event(event)
+    }
+
+    fn shutdown(&mut self, last_step: u64, ts_monotonic_ns: u64) -> Result<(), SinkError> {
+        lock(self)?.shutdown(last_step, ts_monotonic_ns)
+    }
+}
+
+fn lock<S>(sink: &Mutex<S>) -> Result<MutexGuard<'_, S>, SinkError> {
+    sink.lock().map_err(|_| SinkError::new("shared sink", "lock", "another user of it panicked"))
 }
 
 /// A sink that is of no more use, and why.

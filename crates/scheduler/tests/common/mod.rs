@@ -10,9 +10,7 @@ use stepline_scheduler::trace::{HashSampler, Sampler, SamplingStage, StepTrace, 
 use stepline_scheduler::{
     EngineCoreOutputs, ExternalFinish, ModelRunnerOutput, Nanos, NewRequest, SamplingParams, Scheduler, SchedulerOutput,
 };
-use stepline_tracing_schema::{
-    BatchSummary, JourneyEvent, JourneyStart, MemorySink, RequestSnapshot, SinkCall, SinkError, TraceSink,
-};
+use stepline_tracing_schema::{BatchSummary, MemorySink, RequestSnapshot, SinkCall};
 
 /// The settings of most tests: blocks of 4 tokens, a small pool, otherwise vLLM's defaults.
 pub(crate) fn args() -> EngineArgs {
@@ -152,32 +150,6 @@ impl SharedSink {
     }
 }
 
-impl TraceSink for SharedSink {
-    fn batch_summary(&mut self, record: &BatchSummary) -> Result<(), SinkError> {
-        self.0.lock().expect("one thread").batch_summary(record)
-    }
-
-    fn request_snapshot(&mut self, record: &RequestSnapshot) -> Result<(), SinkError> {
-        self.0.lock().expect("one thread").request_snapshot(record)
-    }
-
-    fn interval_closed(&mut self, step: u64, ts_monotonic_ns: u64) -> Result<(), SinkError> {
-        self.0.lock().expect("one thread").interval_closed(step, ts_monotonic_ns)
-    }
-
-    fn journey_started(&mut self, start: &JourneyStart) -> Result<(), SinkError> {
-        self.0.lock().expect("one thread").journey_started(start)
-    }
-
-    fn journey_event(&mut self, event: &JourneyEvent) -> Result<(), SinkError> {
-        self.0.lock().expect("one thread").journey_event(event)
-    }
-
-    fn shutdown(&mut self, last_step: u64, ts_monotonic_ns: u64) -> Result<(), SinkError> {
-        self.0.lock().expect("one thread").shutdown(last_step, ts_monotonic_ns)
-    }
-}
-
 #[track_caller]
 pub(crate) fn rate(value: f64) -> Rate {
     Rate::new(value).expect("a rate")
@@ -198,5 +170,5 @@ pub(crate) fn tracing(sample_rate: f64, rich_subsample_rate: f64, seed: u64) -> 
 /// A tracer and the sink to look into.
 pub(crate) fn tracer(steps: StepTracing) -> (StepTracer, SharedSink) {
     let sink = SharedSink::default();
-    (StepTracer::new(Some(steps), false, Box::new(sink.clone())), sink)
+    (StepTracer::new(Some(steps), false, Box::new(sink.0.clone())), sink)
 }
