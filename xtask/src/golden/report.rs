@@ -1,0 +1,96 @@
+//! What a reader of a golden run sees.
+
+use std::collections::BTreeMap;
+
+use comfy_table::{CellAlignment, Table, presets};
+
+use super::compare::Divergence;
+use super::{FileResult, Outcome};
+
+#[derive(Default)]
+struct Row {
+    files: usize,
+    steps: usize,
+    exact: usize,
+    different: usize,
+    not_supported: usize,
+}
+
+impl Row {
+    fn add(&mut self, result: &FileResult) {
+        self.files += 1;
+        self.steps += result.num_steps;
+        match result.outcome {
+            Outcome::Exact => self.exact += 1,
+            Outcome::Different(_) | Outcome::Unreadable(_) => self.different += 1,
+            Outcome::NotSupported(_) => self.not_supported += 1,
+        }
+    }
+
+    fn cells(&self, name: &str) -> [String; 6] {
+        let numbers = [self.files, self.steps, self.exact, self.different, self.not_supported].map(|n| n.to_string());
+        let [files, steps, exact, different, not_supported] = numbers;
+        [name.to_owned(), files, steps, exact, different, not_supported]
+    }
+}
+
+pub(crate) fn print(results: &[FileResult], verbose: bool) {
+    let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
+    let mut total = Row::default();
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for result in results {
+        rows.entry(&result.kind).or_default().add(result);
+        total.add(result);
+        if let Outcome::NotSupported(reason) = &result.outcome {
+            *reasons.entry(reason).or_default() += 1;
+        }
+        if verbose {
+            println!("{}", line(result));
+        }
+    }
+    println!("{}", table(&rows, &total));
+    for (reason, files) in reasons {
+        println!("not supported yet: {reason} ({files} files)");
+    }
+    for result in results {
+        match &result.outcome {
+            Outcome::Different(divergence) => println!("\n{}", explain(&result.path.display().to_string(), divergence)),
+            Outcome::Unreadable(error) => println!("\n{}: {error:#}", result.path.display()),
+            Outcome::Exact | Outcome::NotSupported(_) => {}
+        }
+    }
+}
+
+fn line(result: &FileResult) -> String {
+    let outcome = match &result.outcome {
+        Outcome::Exact => "exact",
+        Outcome::Different(_) => "DIFFERENT",
+        Outcome::NotSupported(reason) => reason,
+        Outcome::Unreadable(_) => "UNREADABLE",
+    };
+    format!("{}: {} steps, {outcome}", result.path.display(), result.num_steps)
+}
+
+fn table(rows: &BTreeMap<&str, Row>, total: &Row) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY);
+    table.set_header(["kind", "files", "steps", "exact", "different", "not supported yet"]);
+    for (kind, row) in rows {
+        table.add_row(row.cells(kind));
+    }
+    table.add_row(total.cells("total"));
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn explain(path: &str, divergence: &Divergence) -> String {
+    let Divergence { line, line_type, step, field, expected, got, before } = divergence;
+    let mut text = format!("{path}:{line}: step {step}, {line_type}\n  field     {field}\n");
+    text += &format!("  expected  {expected}\n  got       {got}");
+    for step in before {
+        text += &format!("\n  before    {step}");
+    }
+    text
+}
