@@ -10,11 +10,11 @@ use crate::stats::PrefixCacheStats;
 /// Size and behaviour of the cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KvCacheConfig {
-    /// Blocks of the pool, the null block included. At least 1.
+    /// Blocks of the pool, the null block included. 1 to [`MAX_NUM_BLOCKS`](Self::MAX_NUM_BLOCKS).
     pub num_blocks: u32,
     /// Tokens per block. At least 1.
     pub block_size: u32,
-    /// Longest request, in tokens; no table grows beyond it.
+    /// Longest request, in tokens; no table grows beyond it. At most [`MAX_TOKENS`](Self::MAX_TOKENS).
     pub max_model_len: u32,
     /// Whether full blocks are registered and found again.
     pub enable_caching: bool,
@@ -22,12 +22,22 @@ pub struct KvCacheConfig {
     pub watermark: f64,
 }
 
+impl KvCacheConfig {
+    /// Most blocks of a pool: their records take 4 GiB.
+    pub const MAX_NUM_BLOCKS: u32 = 1 << 26;
+    /// Longest request, so that sums of token counts fit 32 bits.
+    pub const MAX_TOKENS: u32 = 1 << 30;
+}
+
 /// A [`KvCacheConfig`] that no cache can have.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum KvCacheConfigError {
-    /// The pool lacks even the null block.
-    #[error("num_blocks is 0: a pool needs at least the null block")]
-    NoBlocks,
+    /// The pool lacks even the null block, or its records would not fit memory.
+    #[error("num_blocks is {0}, expected 1 (the null block) to {max}", max = KvCacheConfig::MAX_NUM_BLOCKS)]
+    NumBlocks(u32),
+    /// Requests longer than can be counted.
+    #[error("max_model_len is {0}, expected at most {max}", max = KvCacheConfig::MAX_TOKENS)]
+    MaxModelLen(u32),
     /// Blocks without tokens.
     #[error("block_size is 0: a block holds at least one token")]
     EmptyBlocks,
@@ -85,10 +95,13 @@ impl KvCacheManager {
     /// An empty cache.
     ///
     /// # Errors
-    /// If `config` has no blocks, empty blocks, or a watermark outside 0 ≤ x < 1.
+    /// If `config` has a value outside its range.
     pub fn new(config: KvCacheConfig) -> Result<Self, KvCacheConfigError> {
-        if config.num_blocks == 0 {
-            return Err(KvCacheConfigError::NoBlocks);
+        if !(1..=KvCacheConfig::MAX_NUM_BLOCKS).contains(&config.num_blocks) {
+            return Err(KvCacheConfigError::NumBlocks(config.num_blocks));
+        }
+        if config.max_model_len > KvCacheConfig::MAX_TOKENS {
+            return Err(KvCacheConfigError::MaxModelLen(config.max_model_len));
         }
         if config.block_size == 0 {
             return Err(KvCacheConfigError::EmptyBlocks);
@@ -228,7 +241,7 @@ impl KvCacheManager {
     }
 
     fn num_slots(&self, request: &SlotRequest<'_>, num_computed: u32) -> u32 {
-        let wanted = num_computed + request.num_new_tokens + request.num_lookahead_tokens;
+        let wanted = num_computed.saturating_add(request.num_new_tokens).saturating_add(request.num_lookahead_tokens);
         wanted.min(self.config.max_model_len)
     }
 
@@ -291,7 +304,12 @@ mod tests {
     #[test]
     fn an_impossible_configuration_is_refused() {
         let refused = |config| KvCacheManager::new(config).expect_err("refused");
-        assert_eq!(refused(KvCacheConfig { num_blocks: 0, ..CONFIG }), KvCacheConfigError::NoBlocks);
+        for num_blocks in [0, u32::MAX] {
+            let error = refused(KvCacheConfig { num_blocks, ..CONFIG });
+            assert_eq!(error, KvCacheConfigError::NumBlocks(num_blocks));
+        }
+        let too_long = KvCacheConfig { max_model_len: u32::MAX, ..CONFIG };
+        assert_eq!(refused(too_long), KvCacheConfigError::MaxModelLen(u32::MAX));
         assert_eq!(refused(KvCacheConfig { block_size: 0, ..CONFIG }), KvCacheConfigError::EmptyBlocks);
         assert_eq!(refused(KvCacheConfig { watermark: 1.0, ..CONFIG }), KvCacheConfigError::Watermark(1.0));
         assert!(KvCacheManager::new(KvCacheConfig { watermark: f64::NAN, ..CONFIG }).is_err());

@@ -33,6 +33,8 @@ pub struct Scheduler {
     pub(crate) preempted: Vec<RequestRef>,
     /// Number of the last `schedule` call; the first is 1.
     pub(crate) step_id: u64,
+    /// The last step whose output was processed.
+    pub(crate) processed_step_id: u64,
     pub(crate) next_sequence: u64,
     /// The plan of the step, kept for its buffers.
     pub(crate) step: Step,
@@ -77,6 +79,7 @@ impl Scheduler {
             finished: Vec::new(),
             preempted: Vec::new(),
             step_id: 0,
+            processed_step_id: 0,
             next_sequence: 0,
             step: Step::default(),
         })

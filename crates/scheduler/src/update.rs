@@ -16,6 +16,14 @@ use crate::trace::StepTrace;
 /// Why a step's result was refused. The scheduler is as it was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpdateError {
+    /// Steps are processed once each, in the order in which they were scheduled.
+    #[error("step {got} is processed, expected step {expected}: each step once, in order")]
+    WrongStep {
+        /// The oldest step that has not been processed.
+        expected: u64,
+        /// The step of the plan.
+        got: u64,
+    },
     /// Not one list of tokens per scheduled request.
     #[error("step {step}: the model returned {got} token lists for {expected} scheduled requests")]
     WrongLength {
@@ -63,10 +71,12 @@ impl Scheduler {
         trace: &mut impl StepTrace,
         outputs: &mut EngineCoreOutputs,
     ) -> Result<(), UpdateError> {
+        self.check_order(plan)?;
         let expected = plan.num_scheduled_tokens.len();
         if result.len() != expected {
             return Err(UpdateError::WrongLength { step: plan.step, expected, got: result.len() });
         }
+        self.processed_step_id = plan.step;
         outputs.clear();
         let mut some_stopped = false;
         for (scheduled, sampled) in plan.num_scheduled_tokens.iter().zip(result.sampled_token_ids()) {
@@ -81,6 +91,15 @@ impl Scheduler {
         outputs.scheduler_stats = self.take_stats();
         debug_assert_eq!(self.check(), Ok(()));
         Ok(())
+    }
+
+    fn check_order(&self, plan: &SchedulerOutput) -> Result<(), UpdateError> {
+        let expected = self.processed_step_id + 1;
+        if plan.step == expected && plan.step <= self.step_id {
+            Ok(())
+        } else {
+            Err(UpdateError::WrongStep { expected, got: plan.step })
+        }
     }
 
     /// Takes a step's tokens out of flight. Returns the request if it still wants them. spec: scheduler 3.1 to 3.3.

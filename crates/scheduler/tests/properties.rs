@@ -10,7 +10,7 @@ use stepline_scheduler::testing::{OutputChecker, OutputLimits};
 use stepline_scheduler::trace::{HashSampler, Sampler, SamplingStage, StepTrace};
 use stepline_scheduler::{
     ExternalFinish, FinishReason, ModelRunnerOutput, Nanos, NewRequest, RequestStatus, SamplingParams, Scheduler,
-    SchedulerOutput,
+    SchedulerOutput, UpdateError,
 };
 
 #[derive(Clone, Debug)]
@@ -305,4 +305,24 @@ fn a_finished_handle_is_readable_until_the_next_step_and_then_finds_nothing() {
     let next = scheduler.add_request(NewRequest::new("b", [1, 2], sampling), Nanos(0), &mut ()).expect("added");
     assert_eq!(next.slot, handle.slot, "the slot is reused");
     assert_eq!(scheduler.status(handle), None);
+}
+
+#[test]
+fn a_step_is_processed_once_and_in_order() {
+    let config = EngineArgs { max_model_len: Some(48), ..EngineArgs::default() }.resolve().expect("valid");
+    let mut scheduler = Scheduler::new(&config, 10).expect("valid");
+    let sampling = SamplingParams { max_tokens: Some(4), ..SamplingParams::default() };
+    scheduler.add_request(NewRequest::new("a", [1, 2], sampling), Nanos(0), &mut ()).expect("added");
+    let first = scheduler.schedule(Nanos(0), &mut ());
+    let second = scheduler.schedule(Nanos(0), &mut ());
+    let empty = ModelRunnerOutput::default();
+    let error = scheduler.update_from_output(&second, &empty, Nanos(0), &mut ()).expect_err("the first comes first");
+    assert_eq!(error, UpdateError::WrongStep { expected: 1, got: 2 });
+    let error = scheduler.update_from_output(&first, &empty, Nanos(0), &mut ()).expect_err("a list is missing");
+    assert_eq!(error, UpdateError::WrongLength { step: 1, expected: 1, got: 0 });
+    let mut result = ModelRunnerOutput::default();
+    result.push(&[3]);
+    scheduler.update_from_output(&first, &result, Nanos(0), &mut ()).expect("accepted");
+    scheduler.update_from_output(&first, &result, Nanos(0), &mut ()).expect_err("once is enough");
+    scheduler.update_from_output(&second, &empty, Nanos(0), &mut ()).expect("accepted");
 }
