@@ -66,6 +66,8 @@ impl KvCacheManager {
         let max_blocks = self.blocks_for(self.config.max_model_len);
         for (slot, table) in self.tables.iter().enumerate() {
             ensure(table.len() <= max_blocks, 3, || format!("slot {slot} holds {} blocks", table.len()))?;
+            let num_slots = table.len() * self.config.block_size;
+            ensure(table.num_slots == num_slots, 3, || format!("slot {slot} counts {} slots", table.num_slots))?;
             let registered = table.blocks.iter().take(table.num_registered as usize);
             let all_keyed = registered.clone().all(|id| self.pool.records()[id.index()].key.is_some());
             ensure(registered.len() == table.num_registered as usize && all_keyed, 3, || {

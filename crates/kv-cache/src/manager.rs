@@ -164,15 +164,21 @@ impl KvCacheManager {
         Some(self.grow(request, num_computed, num_slots))
     }
 
-    /// Makes room for the next step of a request that holds blocks.
+    /// Makes room for the next step of a request that was admitted.
     ///
-    /// Returns `None`, and changes nothing, if too few blocks are free. O(new blocks).
+    /// Returns `None`, and changes nothing, if too few blocks are free. O(new blocks), and a few comparisons for the
+    /// step that needs none.
     ///
     /// spec: kv-cache 4; vLLM 0.32: `KVCacheManager.allocate_slots`.
     pub fn allocate_slots(&mut self, request: &SlotRequest<'_>) -> Option<NewBlocks> {
         let num_computed = request.num_computed_tokens.min(self.config.max_model_len);
         let num_slots = self.num_slots(request, num_computed);
-        let num_needed = self.blocks_for(num_slots).saturating_sub(self.num_blocks_of(request.slot));
+        let table = self.tables.get(request.slot.index())?;
+        let first_idx = table.len();
+        if table.covers(num_slots, num_known(request, num_computed)) {
+            return Some(NewBlocks { first_idx, num_blocks: 0 });
+        }
+        let num_needed = self.blocks_for(num_slots).saturating_sub(first_idx);
         (num_needed <= self.pool.num_free()).then(|| self.grow(request, num_computed, num_slots))
     }
 
@@ -183,6 +189,8 @@ impl KvCacheManager {
         if let Some(table) = self.tables.get_mut(slot.index()) {
             self.pool.free_in_order(table.blocks.drain(..).rev());
             table.num_registered = 0;
+            table.num_slots = 0;
+            table.next_registration_at = 0;
         }
     }
 
@@ -259,13 +267,14 @@ impl KvCacheManager {
     /// Extends the table to `num_slots` tokens and registers what became full; the blocks are known to be there.
     fn grow(&mut self, request: &SlotRequest<'_>, num_computed: u32, num_slots: u32) -> NewBlocks {
         let num_required = self.blocks_for(num_slots);
-        let first_idx = self.table_mut(request.slot).len();
+        let table = self.table_mut(request.slot);
+        let first_idx = table.len();
         let num_blocks = num_required.saturating_sub(first_idx);
-        self.pool.take(num_blocks, &mut self.tables[request.slot.index()].blocks);
-        if self.config.enable_caching {
-            // Drafts are not known tokens: they are never registered.
-            self.register(request, (num_computed + request.num_new_tokens).min(request.num_tokens));
-        }
+        let num_slots = (first_idx + num_blocks).saturating_mul(self.config.block_size);
+        let table = &mut self.tables[request.slot.index()];
+        table.num_slots = num_slots;
+        self.pool.take(num_blocks, &mut table.blocks);
+        self.register(request, num_known(request, num_computed));
         NewBlocks { first_idx, num_blocks }
     }
 
@@ -273,12 +282,22 @@ impl KvCacheManager {
     /// are computed. spec: kv-cache 4.8 and 7.
     fn register(&mut self, request: &SlotRequest<'_>, num_tokens: u32) {
         let table = &mut self.tables[request.slot.index()];
+        if !self.config.enable_caching {
+            table.next_registration_at = u32::MAX;
+            return;
+        }
         let num_full = num_tokens / self.config.block_size;
         for block_idx in table.num_registered as usize..num_full as usize {
             self.pool.register(table.blocks[block_idx], request.block_hashes[block_idx]);
         }
         table.num_registered = table.num_registered.max(num_full);
+        table.next_registration_at = (table.num_registered + 1).saturating_mul(self.config.block_size);
     }
+}
+
+/// Known tokens that are computed after the step. Drafts are not known, so they are never registered.
+fn num_known(request: &SlotRequest<'_>, num_computed: u32) -> u32 {
+    num_computed.saturating_add(request.num_new_tokens).min(request.num_tokens)
 }
 
 /// Rounds down, in double precision, as vLLM does. spec: kv-cache 4.2.
