@@ -22,7 +22,8 @@ impl AddAssign for Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} spans with {} events", self.spans, self.events)
+        let plural = |number| if number == 1 { "" } else { "s" };
+        write!(f, "{} span{} with {} event{}", self.spans, plural(self.spans), self.events, plural(self.events))
     }
 }
 
@@ -55,6 +56,20 @@ impl OtlpReport {
         counts += self.dropped;
         counts += self.pending;
         counts
+    }
+
+    /// Returns why something has not reached the collector; `None` if everything has.
+    #[must_use]
+    pub fn cause_of_loss(&self) -> Option<&str> {
+        if self.undelivered() == Counts::default() {
+            None
+        } else if let Some(error) = &self.first_error {
+            Some(error)
+        } else if self.dropped == Counts::default() {
+            Some("the time to deliver was over")
+        } else {
+            Some("the collector was slower than the engine, and the queue was full")
+        }
     }
 }
 
@@ -91,8 +106,9 @@ impl TelemetryReport {
     #[must_use]
     pub fn losses(&self) -> Vec<String> {
         let mut losses = Vec::new();
-        if let Some(otlp) = self.otlp.as_ref().filter(|otlp| otlp.undelivered() != Counts::default()) {
-            let cause = otlp.first_error.as_deref().unwrap_or("the queue was full, or the time to deliver was over");
+        if let Some(otlp) = &self.otlp
+            && let Some(cause) = otlp.cause_of_loss()
+        {
             losses.push(format!("{} of {} did not reach {}: {cause}", otlp.undelivered(), otlp.emitted, otlp.endpoint));
         }
         if let Some(file) = self.file.as_ref().filter(|file| file.written != file.records || file.error.is_some()) {

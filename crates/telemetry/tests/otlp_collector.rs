@@ -282,7 +282,7 @@ fn a_dead_endpoint_is_warned_of_at_the_start_and_accounted_for_at_the_end() {
     let BuiltSinks { mut sink, handle } = built.sinks.expect("the collector may come up later");
     send_steps(&mut sink, 5, 1).expect("the sink works");
     let error = sink.shutdown(5, 6_000).expect_err("nothing arrives").to_string();
-    let start = format!("trace sink OTLP `{endpoint}/`: deliver 1 spans with 10 events of 1 spans with 10 events: ");
+    let start = format!("trace sink OTLP `{endpoint}/`: deliver 1 span with 10 events of 1 span with 10 events: ");
     assert!(error.starts_with(&start), "{error}");
     let report = handle.report();
     assert!(!report.is_complete());
@@ -301,7 +301,7 @@ fn an_endpoint_that_never_answers_does_not_hold_up_the_end() {
     let BuiltSinks { mut sink, handle } = built.sinks.expect("tracing is on");
     send_steps(&mut sink, 5, 1).expect("the sink works");
     let error = sink.shutdown(5, 6_000).expect_err("nothing arrives").to_string();
-    assert!(error.ends_with("the time to deliver is over"), "{error}");
+    assert!(error.ends_with("the time to deliver was over"), "{error}");
     let report = handle.report().otlp.expect("there is a collector");
     assert_eq!(report.undelivered(), Counts { spans: 1, events: 10 });
 }

@@ -11,20 +11,16 @@ use opentelemetry::trace::{
 use opentelemetry::{Context, InstrumentationScope, Key, KeyValue, StringValue, Value};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::{
-    BatchConfigBuilder, BatchSpanProcessor, SdkTracer, SdkTracerProvider, Span, SpanExporter as SpanExporterTrait,
-};
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, Span, SpanExporter as SpanExporterTrait};
 use stepline_tracing_schema::{AttributeValue, Record, SinkError, TraceParent};
 use tokio::runtime::{self, Runtime};
 
-use super::delivery::{Delivery, MAX_PENDING_SPANS};
+use super::delivery::Delivery;
 use super::endpoint::Endpoint;
-use super::exporter::CountingExporter;
-use super::processor::BoundedProcessor;
+use super::export_queue::ExportQueue;
 use crate::backend::{SpanBackend, SpanKind, SpanStart};
 use crate::error::TelemetryError;
 use crate::options::{OtlpProtocol, WhenFull};
-use crate::report::Counts;
 
 /// Room for the attributes of the largest event.
 const EVENT_ATTRIBUTES: usize = 16;
@@ -53,37 +49,33 @@ pub(crate) struct OtlpBackend {
 impl OtlpBackend {
     /// Makes an exporter for `endpoint`. Connects to nothing yet.
     pub(crate) fn new(endpoint: &Endpoint, options: OtlpOptions) -> Result<Self, TelemetryError> {
-        let runtime = PrivateRuntime::start()
-            .map_err(|source| TelemetryError::Runtime { endpoint: endpoint.url.clone(), source })?;
+        let no_thread = |source| TelemetryError::Runtime { endpoint: endpoint.url.clone(), source };
+        let runtime = PrivateRuntime::start().map_err(no_thread)?;
         let exporter = {
             let _entered = runtime.enter();
             build_exporter(endpoint)?
         };
-        Ok(Self::with_exporter(exporter, endpoint.url.clone(), options, Some(runtime)))
+        Self::with_exporter(exporter, endpoint.url.clone(), options, Some(runtime)).map_err(no_thread)
     }
 
     /// Makes a back end on any exporter, driven by `runtime` if it needs one.
     pub(super) fn with_exporter(
-        exporter: impl SpanExporterTrait + 'static,
+        mut exporter: impl SpanExporterTrait + 'static,
         endpoint: String,
         options: OtlpOptions,
         runtime: Option<PrivateRuntime>,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let delivery = Arc::new(Delivery::new(endpoint));
-        let exporter = CountingExporter { inner: exporter, delivery: Arc::clone(&delivery) };
-        let config = BatchConfigBuilder::default()
-            // The delivery keeps out what is above; the SDK's own limit never shows.
-            .with_max_queue_size(usize::try_from(MAX_PENDING_SPANS).unwrap_or(usize::MAX))
-            .build();
-        let batches = BatchSpanProcessor::builder(exporter).with_batch_config(config).build();
-        let processor = BoundedProcessor { batches, delivery: Arc::clone(&delivery), when_full: options.when_full };
+        let resource = resource();
+        exporter.set_resource(&resource);
+        let queue = ExportQueue::start(exporter, Arc::clone(&delivery), options.when_full)?;
         let provider = SdkTracerProvider::builder()
-            .with_resource(resource())
+            .with_resource(resource)
             // The span sink closes spans by its own budget. What is above a limit here would be lost.
             .with_max_events_per_span(u32::MAX)
-            .with_span_processor(processor)
+            .with_span_processor(queue)
             .build();
-        Self { provider, tracers: Vec::new(), delivery, options, _runtime: runtime }
+        Ok(Self { provider, tracers: Vec::new(), delivery, options, _runtime: runtime })
     }
 
     /// Returns the account of this back end; it goes on after the back end has been given away.
@@ -159,17 +151,13 @@ impl SpanBackend for OtlpBackend {
         span.end_with_timestamp(system_time(unix_ns));
     }
 
-    /// Sends what is pending, within the limit of the options. The SDK's own flush is not used: its five seconds are
-    /// fixed, and what it would add, an error, stands in the account.
+    /// Sends what is pending, within the limit of the options.
     fn shutdown(&mut self) -> Result<(), SinkError> {
-        // The SDK says "ok" after failed exports, too.
+        // What comes back says less than the account.
         let _in_the_account = self.provider.shutdown_with_timeout(self.options.shutdown_limit);
         self.delivery.abandon();
         let report = self.delivery.report();
-        if report.undelivered() == Counts::default() {
-            return Ok(());
-        }
-        let cause = report.first_error.clone().unwrap_or_else(|| "the time to deliver is over".to_owned());
+        let Some(cause) = report.cause_of_loss() else { return Ok(()) };
         let operation = format!("deliver {} of {}", report.undelivered(), report.emitted);
         Err(SinkError::new(format!("OTLP `{}`", report.endpoint), operation, cause))
     }

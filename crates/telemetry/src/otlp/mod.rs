@@ -1,19 +1,19 @@
 //! Spans to an OpenTelemetry collector, over OTLP.
 //!
 //! ```text
-//!   SpanSink ─► OtlpBackend ─► SDK span ─► BoundedProcessor ─► batches ─► CountingExporter ─► gRPC or HTTP
-//!                                            drops, counts     (SDK)       splits, counts
+//!   SpanSink ─► OtlpBackend ─► SDK span ─► ExportQueue ═► its thread ─► exporter ─► gRPC or HTTP
+//!                                             └──── Delivery ────┘
+//!                                    emitted, dropped      exported, failed
 //! ```
 //!
-//! The SDK keeps its failures to itself: a full queue drops spans without a word, and a shutdown says "ok" after all
-//! exports have failed. So what goes in and what comes out is counted on both sides, in a [`Delivery`].
+//! Of the SDK these are the spans and the exporters. Its batch processor is not used: it drops from a full queue
+//! without a word, ignores the size of what it sends, and says "ok" at a shutdown after all exports have failed.
 
 mod backend;
 mod delivery;
 mod endpoint;
-mod exporter;
+mod export_queue;
 mod probe;
-mod processor;
 #[cfg(test)]
 mod tests;
 

@@ -14,7 +14,7 @@ use stepline_tracing_schema::{
 };
 
 use super::backend::{OtlpBackend, OtlpOptions};
-use super::exporter::{cut, span_bytes};
+use super::export_queue::span_bytes;
 use crate::backend::{SpanBackend, SpanKind, SpanStart};
 use crate::encoded_size;
 use crate::options::WhenFull;
@@ -45,7 +45,7 @@ impl Keeper {
 
 fn backend(keeper: &Keeper) -> OtlpBackend {
     let options = OtlpOptions { when_full: WhenFull::Drop, shutdown_limit: Duration::from_mins(1) };
-    OtlpBackend::with_exporter(keeper.clone(), "keeper".to_owned(), options, None)
+    OtlpBackend::with_exporter(keeper.clone(), "keeper".to_owned(), options, None).expect("a thread starts")
 }
 
 fn start(parent: Option<TraceParent>) -> SpanStart<'static> {
@@ -180,16 +180,45 @@ fn the_estimate_of_every_journey_event_is_never_too_low() {
     assert!(proto.events[0].encoded_len() + 4 <= encoded_size::event_bytes(&event));
 }
 
+/// Ends `num_spans` spans of one event with an id of `id_bytes`, and returns the number of spans in each message.
+fn messages(num_spans: usize, id_bytes: usize) -> Vec<usize> {
+    let keeper = Keeper::default();
+    let mut backend = backend(&keeper);
+    let record = snapshot(&"x".repeat(id_bytes), [1; 9]);
+    for _ in 0..num_spans {
+        let mut span = backend.start(start(None)).expect("a root is recorded");
+        backend.add_event(&mut span, &record, 7);
+        backend.end(span, 9);
+    }
+    backend.shutdown().expect("it is kept");
+    keeper.batches.lock().expect("nothing panicked").iter().map(Vec::len).collect()
+}
+
 #[test]
-fn a_batch_is_cut_where_a_message_would_be_too_large() {
-    let span = span_with_events(&["A".to_owned()], [1; 9]);
-    let bytes = span_bytes(&span);
-    let lengths = |num_spans, max_bytes| -> Vec<usize> {
-        cut(vec![span.clone(); num_spans], max_bytes).iter().map(Vec::len).collect()
-    };
-    assert_eq!(lengths(5, 2 * bytes), [2, 2, 1]);
-    assert_eq!(lengths(5, 2 * bytes - 1), [1, 1, 1, 1, 1]);
-    assert_eq!(lengths(2, bytes - 1), [1, 1], "a span that is too large stands alone");
-    assert_eq!(lengths(3, usize::MAX), [3]);
-    assert_eq!(lengths(0, 1), [0_usize; 0]);
+fn spans_are_sent_together_up_to_the_number_and_the_size_of_a_message() {
+    assert_eq!(messages(1_025, 1), [512, 512, 1]);
+    assert_eq!(messages(5, 1 << 20), [3, 2], "3 MiB and a little more are sent, 4 MiB and a little more are not");
+    assert_eq!(messages(2, 5 << 20), [1, 1], "a span that is too large goes alone");
+}
+
+/// A collector that panics takes the export thread with it, and nothing else.
+#[test]
+fn an_exporter_that_panics_is_counted_as_a_failure() {
+    #[derive(Debug)]
+    struct Panicking;
+
+    impl SpanExporter for Panicking {
+        async fn export(&self, _: Vec<SpanData>) -> OTelSdkResult {
+            panic!("a bug in an exporter")
+        }
+    }
+
+    let options = OtlpOptions { when_full: WhenFull::Drop, shutdown_limit: Duration::from_mins(1) };
+    let mut backend =
+        OtlpBackend::with_exporter(Panicking, "panicking".to_owned(), options, None).expect("a thread starts");
+    let span = backend.start(start(None)).expect("a root is recorded");
+    backend.end(span, 9);
+    backend.shutdown().expect_err("nothing is delivered");
+    let report = backend.delivery().report();
+    assert_eq!(report.undelivered(), Counts { spans: 1, events: 0 });
 }
