@@ -33,7 +33,7 @@ const CHECKS: [Check; 8] = [
     },
     Check { name: "tests", args: &["test", "--workspace", "--all-features"], env: &[] },
     Check { name: "schema drift", args: &["xtask", "schema", "--check"], env: &[] },
-    Check { name: "golden replays", args: &["run", "--release", "--package", "xtask", "--", "golden", "golden"], env: &[] },
+    Check { name: "golden replays", args: &["run", "--release", "--package", "xtask", "--", "golden"], env: &[] },
     Check {
         name: "the main job",
         args: &["run", "--release", "--package", "stepline-cli", "--bin", "stepline", "--", "replay"],

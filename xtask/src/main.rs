@@ -27,9 +27,8 @@ enum Command {
     /// kind: files, steps, exact, different, not supported yet; and the first difference of each failing file.
     /// Exits with 1 if a file differs, with 2 if one cannot be read.
     Golden {
-        /// Folder with *.jsonl and *.jsonl.gz files, searched with its subfolders
-        #[arg(default_value = "golden")]
-        dir: PathBuf,
+        /// Folder with *.jsonl and *.jsonl.gz files, searched with its subfolders [default: golden/ of the repository]
+        dir: Option<PathBuf>,
         /// Also name each file and what came of it
         #[arg(long)]
         verbose: bool,
@@ -45,7 +44,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Ci => ci::run(),
-        Command::Golden { dir, verbose } => golden::run(&dir, verbose),
+        Command::Golden { dir, verbose } => golden::run(dir, verbose),
         Command::Schema { check } => schema::run(check),
     };
     result.unwrap_or_else(|error| {

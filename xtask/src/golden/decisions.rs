@@ -256,8 +256,11 @@ fn describe_plan(scheduler: &Scheduler, plan: &SchedulerOutput) -> Value {
             })
         })
         .collect();
-    let num_scheduled_tokens: Vec<Value> =
-        plan.num_scheduled_tokens.iter().map(|scheduled| json!([id(scheduled.request), scheduled.num_tokens])).collect();
+    let num_scheduled_tokens: Vec<Value> = plan
+        .num_scheduled_tokens
+        .iter()
+        .map(|scheduled| json!([id(scheduled.request), scheduled.num_tokens]))
+        .collect();
     let mut deferred: Vec<&str> = scheduler.deferred().map(stepline_scheduler::RequestId::as_str).collect();
     deferred.sort_unstable();
     let kv_cache = scheduler.kv_cache();

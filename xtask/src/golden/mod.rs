@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
+use crate::schema::workspace_root;
 use compare::Divergence;
 use format::Recording;
 
@@ -30,9 +31,10 @@ struct FileResult {
     outcome: Outcome,
 }
 
-/// Replays all recordings below `dir` and prints the table.
-pub(crate) fn run(dir: &Path, verbose: bool) -> Result<ExitCode> {
-    let paths = recordings_below(dir)?;
+/// Replays all recordings below `dir`, by default those of the repository, and prints the table.
+pub(crate) fn run(dir: Option<PathBuf>, verbose: bool) -> Result<ExitCode> {
+    let dir = dir.map_or_else(|| workspace_root().map(|root| root.join("golden")), Ok)?;
+    let paths = recordings_below(&dir)?;
     anyhow::ensure!(
         !paths.is_empty(),
         "{}: no *.jsonl or *.jsonl.gz file here; expected a folder of recordings as golden/README.md describes",
@@ -81,8 +83,7 @@ fn replay(recording: &Recording) -> Result<Outcome> {
     if let Some(reason) = support::missing_feature(recording) {
         return Ok(Outcome::NotSupported(reason));
     }
-    let divergence =
-        if recording.has_tracing() { tracing::replay(recording)? } else { decisions::replay(recording)? };
+    let divergence = if recording.has_tracing() { tracing::replay(recording)? } else { decisions::replay(recording)? };
     Ok(divergence.map_or(Outcome::Exact, |divergence| Outcome::Different(Box::new(divergence))))
 }
 
@@ -106,7 +107,9 @@ mod tests {
         let mut lines = lines(name);
         *lines[line - 1].pointer_mut(pointer).expect("the line has this field") = value;
         let recording = Recording::from_lines(lines).expect("still a recording");
-        let Outcome::Different(divergence) = replay(&recording).expect("readable") else { panic!("the change was missed") };
+        let Outcome::Different(divergence) = replay(&recording).expect("readable") else {
+            panic!("the change was missed")
+        };
         (divergence.line, divergence.field)
     }
 

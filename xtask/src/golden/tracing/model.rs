@@ -326,7 +326,10 @@ impl<'a> Model<'a> {
 
     fn report_admissions(&mut self, line: &Value, in_flight: &InFlight, trace: &mut impl StepTrace) -> Result<()> {
         let is_in = |list: &Value, id: &str, resumed: bool| {
-            list.as_array().into_iter().flatten().any(|entry| entry["id"] == id && (!resumed || entry["resumed"] == true))
+            list.as_array()
+                .into_iter()
+                .flatten()
+                .any(|entry| entry["id"] == id && (!resumed || entry["resumed"] == true))
         };
         for (id, ..) in &in_flight.scheduled {
             let step = self.step;
