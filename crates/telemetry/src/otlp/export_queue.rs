@@ -149,6 +149,9 @@ impl<E: SpanExporter> Worker<E> {
             self.export();
         }
         self.batch.push(span, num_bytes);
+        if self.batch.spans.len() == BATCH_SPANS_MAX {
+            self.export();
+        }
     }
 
     fn export(&mut self) {
