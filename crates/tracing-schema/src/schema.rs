@@ -9,7 +9,7 @@ use crate::{BatchSummary, JourneyEvent, RequestSnapshot, TraceRecord, names};
 
 /// Returns the JSON Schema (draft 2020-12) of one line of a trace file: any event.
 #[must_use]
-pub fn json_schema() -> Schema {
+pub fn line_schema() -> Schema {
     let definitions: Map<String, Value> =
         EVENTS.iter().map(|event| (event.name.to_owned(), event_schema(event))).collect();
     let references: Vec<Value> =
@@ -25,8 +25,8 @@ pub fn json_schema() -> Schema {
 
 /// Returns the text of `docs/schema/events.schema.json`.
 #[must_use]
-pub fn json_schema_text() -> String {
-    let mut schema = json_schema().to_value();
+pub fn json_schema() -> String {
+    let mut schema = line_schema().to_value();
     // Another crate of the build may have asked serde_json to keep the order of insertion.
     schema.sort_all_objects();
     format!("{schema:#}\n")

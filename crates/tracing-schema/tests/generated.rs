@@ -11,5 +11,5 @@ fn the_reference_table_of_events_is_up_to_date() {
 
 #[test]
 fn the_json_schema_of_events_is_up_to_date() {
-    expect_file!["../../../docs/schema/events.schema.json"].assert_eq(&schema::json_schema_text());
+    expect_file!["../../../docs/schema/events.schema.json"].assert_eq(&schema::json_schema());
 }
