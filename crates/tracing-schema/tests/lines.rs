@@ -216,3 +216,32 @@ proptest! {
         }
     }
 }
+
+#[cfg(feature = "schema")]
+#[test]
+fn every_line_has_the_keys_that_the_schema_asks_for_and_no_others() {
+    let schema = stepline_tracing_schema::schema::line_schema();
+    let finished = JourneyEventKind::Finished(FinishStatus::Error);
+    let complete = RequestSnapshot { effective_prompt_len: Some(3), ..snapshot() };
+    let records = [
+        summary().into(),
+        snapshot().into(),
+        complete.into(),
+        TraceRecord::from(journey(JourneyEventKind::Queued)),
+        journey(JourneyEventKind::Scheduled(ScheduleKind::First)).into(),
+        journey(JourneyEventKind::FirstToken).into(),
+        journey(JourneyEventKind::Preempted).into(),
+        journey(finished).into(),
+    ];
+    for record in records {
+        let line = serde_json::to_value(&record).expect("a record is JSON");
+        let line = line.as_object().expect("a record is an object");
+        let event = &schema.as_value()["$defs"][record.name()];
+        let properties = event["properties"].as_object().expect("the event is in the schema");
+        let unknown: Vec<_> = line.keys().filter(|key| !properties.contains_key(*key)).collect();
+        assert!(unknown.is_empty(), "{}: {unknown:?} is not in the schema", record.name());
+        let required = event["required"].as_array().expect("a list");
+        let missing: Vec<_> = required.iter().filter(|key| !line.contains_key(key.as_str().expect("a key"))).collect();
+        assert!(missing.is_empty(), "{}: the line has no {missing:?}", record.name());
+    }
+}
