@@ -13,7 +13,7 @@ pub struct ExecutorPreset {
     pub gpu: &'static str,
     /// Where its figures are from.
     pub source: &'static str,
-    /// Blocks of 16 tokens of its KV cache, the null block included.
+    /// Blocks of its KV cache at [`BLOCK_SIZE`](Self::BLOCK_SIZE), the null block included.
     pub num_gpu_blocks: u32,
     /// Where `num_gpu_blocks` is from.
     pub num_gpu_blocks_source: &'static str,
@@ -56,6 +56,19 @@ pub const EXECUTOR_PRESETS: &[ExecutorPreset] = &[
 ];
 
 impl ExecutorPreset {
+    /// Tokens per block that [`num_gpu_blocks`](Self::num_gpu_blocks) is stated for.
+    pub const BLOCK_SIZE: u32 = 16;
+
+    /// Blocks of `block_size` tokens in the same memory, rounded down.
+    ///
+    /// 0 if not even one fits, or if `block_size` is 0.
+    #[must_use]
+    pub fn num_gpu_blocks_of(&self, block_size: u32) -> u32 {
+        let num_tokens = u64::from(self.num_gpu_blocks) * u64::from(Self::BLOCK_SIZE);
+        let num_blocks = num_tokens.checked_div(u64::from(block_size)).unwrap_or(0);
+        u32::try_from(num_blocks).unwrap_or(u32::MAX)
+    }
+
     /// The preset of this name.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
@@ -74,6 +87,13 @@ mod tests {
             assert_eq!(preset.step_time.validate(), Ok(()), "{}", preset.name);
             assert_eq!(ExecutorPreset::find(preset.name), Some(&EXECUTOR_PRESETS[i]));
         }
+    }
+
+    #[test]
+    fn other_block_sizes_share_the_same_memory() {
+        let preset = ExecutorPreset::find("rtx4090-llama-3.1-8b").expect("a preset");
+        assert_eq!([16, 32, 48, 0].map(|size| preset.num_gpu_blocks_of(size)), [2588, 1294, 862, 0]);
+        assert_eq!(preset.num_gpu_blocks_of(u32::MAX), 0);
     }
 
     /// The measured kernels of a step, summed as `tools/fit_step_time.py` does.
