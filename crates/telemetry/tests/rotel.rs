@@ -1,6 +1,6 @@
 //! A collector that others wrote, in a process of its own, receives what was emitted.
 //!
-//! It is the agent of the Python package `rotel`: `.ci/install-rotel.sh` installs it, `STEPLINE_TEST_ROTEL` names
+//! It is the one of the Python package `rotel`: `.ci/install-rotel.sh` installs it, `STEPLINE_TEST_ROTEL` names
 //! another one. Without either the test says so and passes.
 #![cfg(feature = "otlp")]
 
@@ -24,8 +24,8 @@ use stepline_tracing_schema::TraceSink;
 /// When to give up on a collector that does nothing.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Returns the agent's program, or why there is none.
-fn find_agent() -> Result<PathBuf, String> {
+/// Returns the collector's program, or why there is none.
+fn find_program() -> Result<PathBuf, String> {
     if let Some(path) = env::var_os("STEPLINE_TEST_ROTEL") {
         return Ok(path.into());
     }
@@ -33,19 +33,19 @@ fn find_agent() -> Result<PathBuf, String> {
     let pythons = fs::read_dir(&lib).into_iter().flatten().filter_map(Result::ok);
     pythons
         .map(|python| python.path().join("site-packages/rotel/rotel-agent"))
-        .find(|agent| agent.is_file())
+        .find(|program| program.is_file())
         .ok_or_else(|| "rotel is not installed; run .ci/install-rotel.sh, or set STEPLINE_TEST_ROTEL".to_owned())
 }
 
-/// A running agent; it ends with the test, however that ends.
-struct Agent {
+/// A running collector; it ends with the test, however that ends.
+struct Collector {
     process: Child,
     log: Receiver<String>,
     grpc: SocketAddr,
     http: SocketAddr,
 }
 
-impl Drop for Agent {
+impl Drop for Collector {
     fn drop(&mut self) {
         // It may have ended by itself; then there is nothing to do.
         let _ended = self.process.kill();
@@ -53,7 +53,7 @@ impl Drop for Agent {
     }
 }
 
-impl Agent {
+impl Collector {
     fn start(program: &Path, folder: &Path) -> Self {
         let [grpc, http] = free_ports();
         let mut process = Command::new(program)
@@ -65,7 +65,7 @@ impl Agent {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .expect("the agent starts");
+            .expect("the collector starts");
         let (sender, log) = mpsc::channel();
         let stdout = BufReader::new(process.stdout.take().expect("it is piped"));
         thread::spawn(move || {
@@ -75,17 +75,17 @@ impl Agent {
                 }
             }
         });
-        let agent = Self { process, log, grpc, http };
-        agent.wait_until_it_listens();
-        agent
+        let collector = Self { process, log, grpc, http };
+        collector.wait_until_it_listens();
+        collector
     }
 
     fn wait_until_it_listens(&self) {
         let deadline = Instant::now() + PATIENCE;
         for address in [self.grpc, self.http] {
             while TcpStream::connect(address).is_err() {
-                assert!(Instant::now() < deadline, "the agent does not listen on {address}");
-                // Its log is of no use yet, but a wait for it is a wait for the agent.
+                assert!(Instant::now() < deadline, "the collector does not listen on {address}");
+                // Its log is of no use yet, but a wait for it is a wait for the collector.
                 let _line = self.log.recv_timeout(Duration::from_millis(20));
             }
         }
@@ -97,7 +97,7 @@ impl Agent {
         let mut num_seen = 0;
         while num_seen < num_events {
             let line = self.log.recv_timeout(PATIENCE).unwrap_or_else(|error| {
-                panic!("the agent showed {num_seen} of {num_events} events and then nothing ({error}): {lines:?}")
+                panic!("the collector showed {num_seen} of {num_events} events and then nothing ({error}): {lines:?}")
             });
             let line = line.trim();
             num_seen += usize::from(line.starts_with("-> Name: "));
@@ -115,7 +115,7 @@ fn free_ports() -> [SocketAddr; 2] {
 
 #[test]
 fn a_collector_of_others_shows_what_was_emitted_over_both_protocols() {
-    let program = match find_agent() {
+    let program = match find_program() {
         Ok(program) => program,
         Err(reason) => {
             println!("skipped: {reason}");
@@ -123,10 +123,10 @@ fn a_collector_of_others_shows_what_was_emitted_over_both_protocols() {
         }
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let agent = Agent::start(&program, folder.path());
-    for (protocol, address) in [(OtlpProtocol::Grpc, agent.grpc), (OtlpProtocol::HttpProtobuf, agent.http)] {
+    let collector = Collector::start(&program, folder.path());
+    for (protocol, address) in [(OtlpProtocol::Grpc, collector.grpc), (OtlpProtocol::HttpProtobuf, collector.http)] {
         let built = build_sinks(&plan(Some(format!("http://{address}"))), &options(protocol)).expect("sinks");
-        assert_eq!(built.warnings, [], "the agent listens");
+        assert_eq!(built.warnings, [], "the collector listens");
         let BuiltSinks { mut sink, handle } = built.sinks.expect("tracing is on");
         send_steps(&mut sink, 25, 20).expect("the sink works");
         send_journey(&mut sink, "A", None).expect("the sink works");
@@ -134,7 +134,7 @@ fn a_collector_of_others_shows_what_was_emitted_over_both_protocols() {
         let sent = Counts { spans: 4, events: 25 * 21 + 3 };
         assert_eq!(handle.report().otlp.expect("there is a collector").exported, sent);
 
-        let lines = agent.count_lines(usize::try_from(sent.events).expect("few"));
+        let lines = collector.count_lines(usize::try_from(sent.events).expect("few"));
         let count = |line: &str| lines.get(line).copied().unwrap_or_default();
         let protocol = protocol.as_str();
         assert_eq!(
