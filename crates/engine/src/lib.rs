@@ -59,5 +59,5 @@ pub use executor::{
     EXECUTOR_PRESETS, Executor, ExecutorError, ExecutorPreset, SimulatedExecutor, StepTimeError, StepTimeModel,
     StepWork,
 };
-pub use replay::{NewReplayError, Progress, RejectReason, Rejection, Replay, ReplayError, ReplayOptions};
+pub use replay::{Progress, RejectReason, Rejection, Replay, ReplayError, ReplayOptions};
 pub use report::{KvCacheReport, PrefixCacheReport, ReplayReport, RequestCounts, TokenCounts};

@@ -50,14 +50,6 @@ pub struct Replay<E, W> {
     block_size: u32,
 }
 
-/// Why a replay could not be set up.
-#[derive(Debug, thiserror::Error)]
-pub enum NewReplayError {
-    /// The scheduler cannot be built.
-    #[error(transparent)]
-    Scheduler(#[from] SchedulerError),
-}
-
 /// Why a replay ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
@@ -100,7 +92,7 @@ where
         workload: impl IntoIterator<IntoIter = W>,
         trace: Option<StepTracer>,
         options: ReplayOptions,
-    ) -> Result<Self, NewReplayError> {
+    ) -> Result<Self, SchedulerError> {
         Ok(Self {
             engine: Engine::new(config, executor, trace)?,
             arrivals: Arrivals::new(workload.into_iter(), options.max_requests),
