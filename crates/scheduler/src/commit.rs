@@ -26,8 +26,6 @@ impl Scheduler {
         let handle = self.requests.handle(slot);
         let samples = state.num_computed_tokens + num_tokens == state.num_tokens;
         output.num_scheduled_tokens.push(ScheduledTokens { request: handle, num_tokens, samples });
-
-        let table = self.kv.blocks_of(slot);
         match entry {
             Entry::New => {
                 let request = self.requests.request(slot);
@@ -36,14 +34,18 @@ impl Scheduler {
                     request.prompt_token_ids.clone(),
                     request.sampling.clone(),
                     state.num_computed_tokens,
-                    table,
+                    self.kv.blocks_of(slot),
                 );
             }
             Entry::Running | Entry::Resumed => {
                 let resumed = entry == Entry::Resumed;
-                let first_idx = if resumed { 0 } else { new_blocks.first_idx as usize };
-                let num_output_tokens = state.num_output_tokens();
-                output.push_cached(handle, resumed, state.num_computed_tokens, num_output_tokens, &table[first_idx..]);
+                // A decoding request needs a block once in a block's tokens; its table is not even looked at.
+                let blocks = match (resumed, new_blocks.num_blocks) {
+                    (true, _) => self.kv.blocks_of(slot),
+                    (false, 0) => &[],
+                    (false, _) => &self.kv.blocks_of(slot)[new_blocks.first_idx as usize..],
+                };
+                output.push_cached(handle, resumed, state.num_computed_tokens, state.num_output_tokens(), blocks);
             }
         }
     }

@@ -4,15 +4,15 @@ use crate::output::StopReason;
 use crate::request::{RepetitionDetection, Request, RequestState};
 use crate::status::RequestStatus;
 
-/// Returns how the last appended token ends the request, if it does.
+/// Returns how `last`, the token just appended, ends the request, if it does.
 ///
 /// The order is vLLM's: `min_tokens` guards the repetition detector only. spec: requests-and-outputs 4.
 pub(crate) fn check_stop(
     state: &RequestState,
     request: &Request,
+    last: u32,
     max_model_len: u32,
 ) -> Option<(RequestStatus, Option<StopReason>)> {
-    let last = *request.output_token_ids.last()?;
     if state.eos_token_id == Some(last) {
         return Some((RequestStatus::FinishedStopped, None));
     }

@@ -159,7 +159,7 @@ impl Scheduler {
         let (state, request) = self.requests.both_mut(slot);
         request.output_token_ids.push(token);
         state.num_tokens += 1;
-        let stop = check_stop(state, request, self.limits.max_model_len);
+        let stop = check_stop(state, request, token, self.limits.max_model_len);
         if state.num_tokens >= state.next_hash_at {
             self.extend_hashes(slot);
         }
