@@ -63,7 +63,7 @@ impl Metrics {
         add(&mut self.prefix_cache, &outcome.outputs.scheduler_stats.prefix_cache_stats);
         for output in &outcome.outputs.outputs {
             let request = &mut self.live[output.request.slot.0 as usize];
-            for event in &output.events {
+            for event in output.events() {
                 if event.event_type == EngineCoreEventType::Scheduled {
                     request.scheduled.get_or_insert(event.timestamp);
                 }

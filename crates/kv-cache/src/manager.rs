@@ -164,21 +164,22 @@ impl KvCacheManager {
         Some(self.grow(request, num_computed, num_slots))
     }
 
+    /// Whether a step up to `num_slots` slots and `num_known` known tokens leaves the table as it is: the answer to
+    /// most steps of most requests, in two comparisons. If not, call [`allocate_slots`](Self::allocate_slots).
+    #[must_use]
+    pub fn covers(&self, slot: RequestSlot, num_slots: u32, num_known: u32) -> bool {
+        self.tables.get(slot.index()).is_some_and(|table| table.covers(num_slots, num_known))
+    }
+
     /// Makes room for the next step of a request that was admitted.
     ///
-    /// Returns `None`, and changes nothing, if too few blocks are free. O(new blocks), and a few comparisons for the
-    /// step that needs none.
+    /// Returns `None`, and changes nothing, if too few blocks are free. O(new blocks).
     ///
     /// spec: kv-cache 4; vLLM 0.32: `KVCacheManager.allocate_slots`.
     pub fn allocate_slots(&mut self, request: &SlotRequest<'_>) -> Option<NewBlocks> {
         let num_computed = request.num_computed_tokens.min(self.config.max_model_len);
         let num_slots = self.num_slots(request, num_computed);
-        let table = self.tables.get(request.slot.index())?;
-        let first_idx = table.len();
-        if table.covers(num_slots, num_known(request, num_computed)) {
-            return Some(NewBlocks { first_idx, num_blocks: 0 });
-        }
-        let num_needed = self.blocks_for(num_slots).saturating_sub(first_idx);
+        let num_needed = self.blocks_for(num_slots).saturating_sub(self.num_blocks_of(request.slot));
         (num_needed <= self.pool.num_free()).then(|| self.grow(request, num_computed, num_slots))
     }
 

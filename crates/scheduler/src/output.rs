@@ -105,6 +105,9 @@ impl SchedulerOutput {
     }
 
     fn push_blocks(&mut self, blocks: &[BlockId]) -> Range<u32> {
+        if blocks.is_empty() {
+            return 0..0;
+        }
         let end = |len: usize| u32::try_from(len).expect("a step names fewer than 2^32 blocks");
         let start = end(self.block_ids.len());
         self.block_ids.extend_from_slice(blocks);
@@ -201,7 +204,7 @@ impl EngineCoreOutputs {
     /// The tokens of a record, cut at a stop.
     #[must_use]
     pub fn new_token_ids(&self, output: &EngineCoreOutput) -> &[u32] {
-        &self.token_ids[output.token_ids.clone()]
+        &self.token_ids[output.token_ids.start as usize..output.token_ids.end as usize]
     }
 
     /// Empties all lists and keeps their memory.
@@ -212,19 +215,39 @@ impl EngineCoreOutputs {
 }
 
 /// One request's record. vLLM 0.32: `EngineCoreOutput`.
+///
+/// Small, since a step writes one for every request that decodes: what few records carry lies behind a pointer.
 #[derive(Clone, Debug)]
 pub struct EngineCoreOutput {
     /// By slot; [`Scheduler::request_id`](crate::Scheduler::request_id) knows the text until the next `schedule` call.
     pub request: RequestHandle,
-    pub(crate) token_ids: Range<usize>,
+    pub(crate) token_ids: Range<u32>,
     /// Set in the last record.
     pub finish_reason: Option<FinishReason>,
     /// What stopped the output, if more is known than the finish reason.
     pub stop_reason: Option<StopReason>,
+    pub(crate) news: Option<Box<RequestNews>>,
+}
+
+/// What a record carries now and then.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RequestNews {
+    pub(crate) events: Vec<EngineCoreEvent>,
+    pub(crate) prefill_stats: Option<PrefillStats>,
+}
+
+impl EngineCoreOutput {
     /// What happened to the request since its last record.
-    pub events: Vec<EngineCoreEvent>,
-    /// Set in the first record.
-    pub prefill_stats: Option<PrefillStats>,
+    #[must_use]
+    pub fn events(&self) -> &[EngineCoreEvent] {
+        self.news.as_ref().map_or(&[], |news| &news.events)
+    }
+
+    /// How the prompt was computed; with the first record of a request.
+    #[must_use]
+    pub fn prefill_stats(&self) -> Option<PrefillStats> {
+        self.news.as_ref().and_then(|news| news.prefill_stats)
+    }
 }
 
 /// What stopped an output.

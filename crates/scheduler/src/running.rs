@@ -48,6 +48,11 @@ impl Scheduler {
     /// Tries to get blocks for the next `num_tokens` tokens of a running request.
     pub(crate) fn allocate_slots(&mut self, slot: RequestSlot, num_tokens: u32) -> Option<NewBlocks> {
         let state = &self.requests[slot];
+        let end = state.num_computed_tokens + num_tokens;
+        // Most steps of most requests: the hashes, which lie elsewhere, are not even looked at.
+        if self.kv.covers(slot, end, end.min(state.num_tokens)) {
+            return Some(NewBlocks::default());
+        }
         self.kv.allocate_slots(&SlotRequest {
             slot,
             num_tokens: state.num_tokens,

@@ -1,11 +1,13 @@
 //! Processing what the model returned for a step.
 
+use std::ops::Range;
+
 use stepline_kv_cache::TokenView;
 
 use crate::ids::RequestSlot;
 use crate::output::{
     EngineCoreEvent, EngineCoreEventType, EngineCoreOutput, EngineCoreOutputs, ModelRunnerOutput, PrefillStats,
-    ScheduledTokens, SchedulerOutput, SchedulerStats, StopReason,
+    RequestNews, ScheduledTokens, SchedulerOutput, SchedulerStats, StopReason,
 };
 use crate::scheduler::Scheduler;
 use crate::status::RequestStatus;
@@ -130,7 +132,7 @@ impl Scheduler {
         outputs: &mut EngineCoreOutputs,
     ) -> bool {
         let is_first = self.requests[slot].num_output_tokens() == 0;
-        let start = outputs.token_ids.len();
+        let start = position(outputs.token_ids.len());
         let mut stopped = None;
         for token in sampled {
             outputs.token_ids.push(*token);
@@ -142,7 +144,7 @@ impl Scheduler {
         if is_first {
             trace.first_token(&self.traced_in(slot, step), now);
         }
-        let mut record = self.record(slot, start..outputs.token_ids.len());
+        let mut record = self.record(slot, start..position(outputs.token_ids.len()));
         if let Some((status, stop_reason)) = stopped {
             record.finish_reason = status.finish_reason();
             record.stop_reason = stop_reason;
@@ -179,23 +181,18 @@ impl Scheduler {
     }
 
     /// A record with what is due: tokens always, statistics with the first record, events since the last one.
-    fn record(&mut self, slot: RequestSlot, token_ids: std::ops::Range<usize>) -> EngineCoreOutput {
-        let mut record = EngineCoreOutput {
-            request: self.requests.handle(slot),
-            token_ids,
-            finish_reason: None,
-            stop_reason: None,
-            events: Vec::new(),
-            prefill_stats: None,
-        };
-        if self.requests[slot].has_news {
-            let prefill_stats = self.prefill_stats(slot);
-            let (state, request) = self.requests.both_mut(slot);
-            state.has_news = false;
-            record.events = std::mem::take(&mut request.events);
-            record.prefill_stats = (!std::mem::replace(&mut request.has_emitted, true)).then_some(prefill_stats);
-        }
-        record
+    fn record(&mut self, slot: RequestSlot, token_ids: Range<u32>) -> EngineCoreOutput {
+        let news = self.requests[slot].has_news.then(|| Box::new(self.take_news(slot)));
+        let request = self.requests.handle(slot);
+        EngineCoreOutput { request, token_ids, finish_reason: None, stop_reason: None, news }
+    }
+
+    fn take_news(&mut self, slot: RequestSlot) -> RequestNews {
+        let prefill_stats = self.prefill_stats(slot);
+        let (state, request) = self.requests.both_mut(slot);
+        state.has_news = false;
+        let is_first = !std::mem::replace(&mut request.has_emitted, true);
+        RequestNews { events: std::mem::take(&mut request.events), prefill_stats: is_first.then_some(prefill_stats) }
     }
 
     /// spec: requests-and-outputs 5, "Prefill statistics".
@@ -225,4 +222,9 @@ impl Scheduler {
             prefix_cache_stats: self.kv.take_prefix_cache_stats(),
         }
     }
+}
+
+/// A place in the tokens of a step, of which there are fewer than budgets can say.
+fn position(len: usize) -> u32 {
+    u32::try_from(len).expect("a step gives fewer than 2^32 tokens")
 }

@@ -225,7 +225,7 @@ fn equal_prompts_in_one_step_share_their_blocks() {
     let prefill: Vec<_> = outputs
         .outputs
         .iter()
-        .map(|output| output.prefill_stats.expect("first record"))
+        .map(|output| output.prefill_stats().expect("first record"))
         .map(|stats| (stats.num_computed_tokens(), stats.num_cached_tokens, stats.num_cache_creation_tokens))
         .collect();
     assert_eq!(prefill, [(10, 0, 8), (2, 8, 0)]);

@@ -305,7 +305,7 @@ fn describe_outputs(scheduler: &Scheduler, step: u64, outputs: &EngineCoreOutput
                 "new_token_ids": outputs.new_token_ids(output),
                 "finish_reason": output.finish_reason.map(|reason| reason.as_str()),
                 "stop_reason": stop_reason,
-                "num_cached_tokens": output.prefill_stats.map(|stats| stats.num_cached_tokens),
+                "num_cached_tokens": output.prefill_stats().map(|stats| stats.num_cached_tokens),
             })
         })
         .collect();
