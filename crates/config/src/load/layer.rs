@@ -1,0 +1,157 @@
+//! One layer: entries with origins, checked against the table, given to figment.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use figment::value::{Dict, Map, Tag};
+use figment::{Metadata, Profile, Provider};
+
+use crate::error::{Fault, Origin, Problem};
+use crate::settings::{SETTINGS, Setting, Value};
+
+/// Longer values are cut in messages.
+const MAX_SHOWN_CHARS: usize = 60;
+/// How much a known name may differ, as a share of likeness, to be suggested.
+const LEAST_LIKENESS: f64 = 0.75;
+
+/// A key and its value, as a layer gives them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry {
+    /// As written; dashes and underscores are the same.
+    pub(super) key: String,
+    pub(super) value: RawValue,
+    pub(super) origin: Origin,
+}
+
+/// A value as it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum RawValue {
+    /// The text of a flag or variable, which has no type.
+    Untyped(String),
+    /// A scalar of a file.
+    Typed(Value),
+    /// What no setting takes: a list, a table, a date, null.
+    Other(&'static str),
+}
+
+/// The right entries of a layer.
+#[derive(Debug)]
+pub(super) struct Layer {
+    pub(super) name: &'static str,
+    entries: BTreeMap<&'static str, (Value, Origin)>,
+    /// Settings that the layer gives wrongly.
+    pub(super) refused: BTreeSet<&'static str>,
+}
+
+impl Layer {
+    /// Checks `entries`; what is wrong becomes a fault and is left out.
+    ///
+    /// A key that comes again replaces the former one: readers of files have refused it before.
+    pub(super) fn new(name: &'static str, entries: Vec<Entry>, faults: &mut Vec<Fault>) -> Self {
+        let mut layer = Self { name, entries: BTreeMap::new(), refused: BTreeSet::new() };
+        for Entry { key, value, origin } in entries {
+            let Some(setting) = Setting::find(&key.replace('-', "_")) else {
+                let problem = Problem::Unknown { nearest: nearest(&key) };
+                faults.push(Fault { field: shortened(&key), value: None, problem, origin: Some(origin) });
+                continue;
+            };
+            let shown = value.shown();
+            let value = match value {
+                RawValue::Untyped(text) => Some(setting.kind.read(&text)),
+                RawValue::Typed(value) => Some(value),
+                RawValue::Other(_) => None,
+            };
+            if let Some(value) = value.filter(|value| setting.kind.admits(value)) {
+                layer.entries.insert(setting.name, (value, origin));
+            } else {
+                layer.refused.insert(setting.name);
+                let field = setting.name.to_owned();
+                let problem = Problem::NotAllowed { allowed: setting.kind.allowed() };
+                faults.push(Fault { field, value: Some(shown), problem, origin: Some(origin) });
+            }
+        }
+        layer
+    }
+
+    /// Where the layer's value of the setting `name` comes from.
+    pub(super) fn origin(&self, name: &str) -> Option<&Origin> {
+        self.entries.get(name).map(|(_, origin)| origin)
+    }
+}
+
+impl Provider for Layer {
+    fn metadata(&self) -> Metadata {
+        Metadata::named(self.name)
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
+        let dict: Dict =
+            self.entries.iter().map(|(name, (value, _))| ((*name).to_owned(), to_figment(value))).collect();
+        Ok(Profile::Default.collect(dict))
+    }
+}
+
+fn to_figment(value: &Value) -> figment::value::Value {
+    use figment::value::{Empty, Value as Merged};
+    match value {
+        Value::Unset => Merged::Empty(Tag::Default, Empty::None),
+        Value::Boolean(value) => (*value).into(),
+        // Serde reads a 32-bit number from 64 bits, not from 128; what is admitted fits.
+        Value::Integer(value) => i64::try_from(*value).map_or_else(|_| (*value).into(), Into::into),
+        Value::Number(value) => (*value).into(),
+        Value::Text(text) => text.as_str().into(),
+    }
+}
+
+impl RawValue {
+    fn shown(&self) -> String {
+        match self {
+            Self::Untyped(text) | Self::Typed(Value::Text(text)) => format!("\"{}\"", shortened(text)),
+            Self::Typed(value) => shortened(&value.to_string()),
+            Self::Other(what) => (*what).to_owned(),
+        }
+    }
+}
+
+/// A fault of an input that cannot be taken apart into entries.
+pub(super) fn fault_of_whole(reason: String) -> Fault {
+    Fault { field: String::new(), value: None, problem: Problem::Unreadable { reason }, origin: None }
+}
+
+/// Escapes what would break a message out of its line, and cuts what is long.
+pub(super) fn shortened(text: &str) -> String {
+    let mut shown: String = text.chars().take(MAX_SHOWN_CHARS).flat_map(char::escape_debug).collect();
+    if text.chars().nth(MAX_SHOWN_CHARS).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// The known name that is most like `key`, if any is like it.
+pub(super) fn nearest(key: &str) -> Option<&'static str> {
+    let key: String = key.chars().take(2 * MAX_SHOWN_CHARS).collect::<String>().to_lowercase().replace('-', "_");
+    SETTINGS
+        .iter()
+        .map(|setting| (strsim::jaro_winkler(&key, setting.name), setting.name))
+        .filter(|(likeness, _)| *likeness >= LEAST_LIKENESS)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_name_finds_the_setting_that_was_meant() {
+        assert_eq!(nearest("max-num-sequences"), Some("max_num_seqs"));
+        assert_eq!(nearest("STEP_TRACING_SAMPLERATE"), Some("step_tracing_sample_rate"));
+        assert_eq!(nearest("blocksize"), Some("block_size"));
+        assert_eq!(nearest("zzz"), None);
+    }
+
+    #[test]
+    fn a_long_or_many_lined_value_stays_short_and_on_its_line() {
+        assert_eq!(shortened("a\nb"), "a\\nb");
+        assert_eq!(shortened(&"x".repeat(1000)).chars().count(), MAX_SHOWN_CHARS + 1);
+    }
+}
