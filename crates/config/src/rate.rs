@@ -163,6 +163,7 @@ impl schemars::JsonSchema for Watermark {
 }
 
 #[cfg(test)]
+#[expect(clippy::manual_range_contains, reason = "the tests say by comparisons what the code says by ranges")]
 mod tests {
     use proptest::prelude::*;
 

@@ -180,7 +180,7 @@ fn a_file_that_is_no_configuration_is_refused_with_the_reason() {
         a.ini: unknown format: name the file .toml, .yaml, .yml or .json
         noextension: unknown format: name the file .toml, .yaml, .yml or .json
         large.yaml: is larger than 1048576 bytes, which no configuration is
-        deep.json:1: is not YAML: recursion limit exceeded
+        deep.json:1: is not JSON: recursion limit exceeded
         deep.toml:1: is not TOML: cannot recurse further; max recursion depth met
         deep.yaml:1: is not YAML: recursion limit exceeded
         folder.toml: is not a file
