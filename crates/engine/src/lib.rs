@@ -61,3 +61,5 @@ pub use executor::{
 };
 pub use replay::{Progress, RejectReason, Rejection, Replay, ReplayError, ReplayOptions};
 pub use report::{KvCacheReport, PrefixCacheReport, ReplayReport, RequestCounts, TokenCounts};
+/// The observer that a replay takes, so that a caller needs no other crate for it.
+pub use stepline_scheduler::trace::{StepTracer, StepTracing};

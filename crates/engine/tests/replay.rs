@@ -198,6 +198,22 @@ fn a_request_that_no_step_can_admit_ends_the_replay() {
 }
 
 #[test]
+fn requests_of_one_instant_do_not_preempt_each_other_for_ever() {
+    let mut config = config();
+    config.scheduler.policy = SchedulingPolicy::Priority;
+    config.scheduler.scheduler_reserve_full_isl = false;
+    config.scheduler.long_prefill_token_threshold = 1;
+    let report = report(
+        &config,
+        11,
+        "{\"arrival_s\": 0, \"prompt_len\": 1, \"output_len\": 37}\n\
+         {\"arrival_s\": 0, \"prompt_len\": 1, \"output_len\": 41}\n",
+    );
+    assert!(report.preemptions > 0);
+    assert_eq!(report.requests.finished, 2);
+}
+
+#[test]
 fn a_broken_workload_ends_the_replay() {
     let error = replay(
         &config(),

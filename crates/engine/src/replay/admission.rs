@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use stepline_config::{EngineConfig, Rate};
 use stepline_scheduler::{
-    AddRequestError, JourneyContext, LoraRequest, NewRequest, RequestHandle, RequestId, SamplingParams,
+    AddRequestError, JourneyContext, LoraRequest, Nanos, NewRequest, RequestHandle, RequestId, SamplingParams,
 };
 use stepline_workload::RequestSpec;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -44,6 +44,8 @@ pub(super) struct Admission {
     seed: u64,
     max_model_len: u32,
     block_size: u32,
+    /// Arrival of the last request, as the scheduler was told.
+    last_arrival: Option<Nanos>,
     /// Share of requests whose journey is traced.
     journey_rate: Option<Rate>,
     /// Adapters by name, with ids from 1 in order of appearance.
@@ -58,6 +60,7 @@ impl Admission {
             seed,
             max_model_len: config.model.max_model_len,
             block_size: config.cache.block_size,
+            last_arrival: None,
             journey_rate: observability.enable_journey_tracing.then_some(observability.journey_tracing_sample_rate),
             loras: BTreeMap::new(),
             rejections: BTreeMap::new(),
@@ -129,12 +132,24 @@ impl Admission {
         let prompt_token_ids = spec.prompt_token_ids(self.seed);
         NewRequest {
             priority: spec.priority,
-            arrival_time: stepline_scheduler::Nanos(spec.arrival_ns),
+            arrival_time: self.arrival_time(spec),
             lora: spec.lora.as_ref().map(|name| self.lora(name)),
             cache_salt: spec.cache_salt.clone(),
             journey: self.is_journey_traced(&spec.id).then(JourneyContext::default),
             ..NewRequest::new(RequestId(Arc::clone(&spec.id)), prompt_token_ids, sampling)
         }
+    }
+
+    /// The arrival, a nanosecond or more after that of the request before.
+    ///
+    /// A front end's clock gives no two requests the same time; a trace may. Under the priority policy equal requests
+    /// would take blocks from each other in turn, possibly for ever: of equals, the first in `running` is the victim,
+    /// and it comes back as the last (spec: scheduler 2.3).
+    fn arrival_time(&mut self, spec: &RequestSpec) -> Nanos {
+        let earliest = self.last_arrival.map_or(0, |last| last.0.saturating_add(1));
+        let arrival_time = Nanos(spec.arrival_ns.max(earliest));
+        self.last_arrival = Some(arrival_time);
+        arrival_time
     }
 
     fn lora(&mut self, name: &Arc<str>) -> LoraRequest {
