@@ -69,7 +69,7 @@ impl Scheduler {
         })?;
         Ok(Self {
             limits: Limits::new(config),
-            max_loras: None,
+            max_loras: config.lora.as_ref().map(|lora| lora.max_loras),
             requests: RequestTable::default(),
             running: Vec::new(),
             waiting: WaitingQueue::new(config.scheduler.policy),

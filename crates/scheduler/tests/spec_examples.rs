@@ -6,7 +6,7 @@ use common::{Harness, args, prompt, request};
 use expect_test::{Expect, expect};
 use stepline_config::{EngineArgs, SchedulingPolicy};
 use stepline_scheduler::{
-    ExternalFinish, FinishReason, ModelRunnerOutput, Nanos, NewRequest, SamplingParams, StopReason,
+    ExternalFinish, FinishReason, LoraRequest, ModelRunnerOutput, Nanos, NewRequest, SamplingParams, StopReason,
 };
 
 #[track_caller]
@@ -134,6 +134,25 @@ fn priorities_decide_the_order_of_admission() {
             "1 | x:4 w:4 y:4 z:4 | free 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39 40"
         ],
     );
+}
+
+/// scheduler 7, example 3.
+#[test]
+fn requests_of_one_adapter_too_many_are_passed_over_and_keep_their_place() {
+    let one_adapter = EngineArgs { enable_lora: Some(true), max_loras: Some(1), ..args() };
+    let mut harness = Harness::new(one_adapter, 40);
+    for (id, adapter) in [("a", 1), ("b", 2), ("c", 1), ("d", 0), ("e", 3)] {
+        let lora = LoraRequest { name: format!("l{adapter}").into(), id: adapter, path: "/".into() };
+        let lora = (adapter > 0).then_some(lora);
+        harness.add(NewRequest { lora, ..request(id, prompt(u32::from(id.as_bytes()[0]), 4), 1) });
+    }
+    assert!(harness.step_line().starts_with("1 | a:4 c:4 d:4 |"));
+    assert_eq!(harness.scheduler.waiting().map(ToString::to_string).collect::<Vec<_>>(), ["b", "e"]);
+    assert_eq!(harness.scheduler.deferred().count(), 2);
+    assert_eq!(harness.outputs[0].scheduler_stats.num_waiting_reqs, 0);
+    assert_eq!(harness.outputs[0].scheduler_stats.num_skipped_waiting_reqs, 2);
+    assert!(harness.step_line().starts_with("2 | b:4 |"));
+    assert!(harness.step_line().starts_with("3 | e:4 |"));
 }
 
 /// scheduler 8, examples 1 and 2.

@@ -188,6 +188,8 @@ pub(crate) fn engine_config(config: &Config) -> Result<EngineConfig> {
         scheduling_policy: Some(policy),
         scheduler_reserve_full_isl: Some(config.scheduler_reserve_full_isl),
         watermark: Some(config.watermark),
+        enable_lora: Some(config.max_loras.is_some()),
+        max_loras: config.max_loras,
         ..EngineArgs::default()
     };
     Ok(args.resolve()?)
