@@ -14,7 +14,7 @@ pub enum Origin {
     File {
         /// The path as it was given.
         path: PathBuf,
-        /// The line of the key, if a line is to blame.
+        /// The line of the key or value, if a line is to blame.
         line: Option<usize>,
     },
     /// The environment variable of this name.

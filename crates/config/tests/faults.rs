@@ -101,7 +101,7 @@ fn a_value_of_the_wrong_type_is_named_with_its_line() {
         : h.yaml:1: max_num_seqs = 100000000000000000000000000000000000000000000: must be a whole number, 1 or more (up to 2147483647)
         : i.yaml:2: block_size = an alias: must be a whole number, 1 or more (up to 2147483647)
         , 2 faults:
-          j.json:1: step_tracing_sample_rate = 1.5: must be a number from 0 to 1
+          j.json:2: step_tracing_sample_rate = 1.5: must be a number from 0 to 1
           j.json:3: watermark = -0.1: must be a number from 0 to below 1
         : k.json:1: step_tracing_sample_rate = "abc": must be a number from 0 to 1
         : l.json:1: max_num_seqs = null: must be a whole number, 1 or more (up to 2147483647)
@@ -171,16 +171,16 @@ fn a_file_that_is_no_configuration_is_refused_with_the_reason() {
         twice.yaml:3: block-size: given twice; the first is at line 1
         twice.json:2: block_size: given twice; the first is at line 1
         broken.yaml:2: is not YAML: mapping values are not allowed in this context
-        broken.json:1: is not JSON: key must be a string at line 1 column 18
-        empty.json:1: is not JSON: EOF while parsing a value at line 1 column 0
+        broken.json:1: cannot be read as JSON: trailing comma at line 1 column 18
+        empty.json:1: cannot be read as JSON: EOF while parsing a value at line 1 column 0
         list.yaml:1: must be a mapping, `name: value`
-        list.json:1: must be an object, {"name": value}
+        list.json:1: cannot be read as JSON: invalid type: sequence, expected an object, {"name": value} at line 1 column 0
         two.yaml:2: holds more than one document; keep one
         latin.toml: is not UTF-8 text: byte 24 is wrong; save it as UTF-8
         a.ini: unknown format: name the file .toml, .yaml, .yml or .json
         noextension: unknown format: name the file .toml, .yaml, .yml or .json
         large.yaml: is larger than 1048576 bytes, which no configuration is
-        deep.json:1: is not JSON: recursion limit exceeded
+        deep.json:1: block_size = a list: must be a whole number, 1 or more (up to 2147483647)
         deep.toml:1: is not TOML: cannot recurse further; max recursion depth met
         deep.yaml:1: is not YAML: recursion limit exceeded
         folder.toml: is not a file

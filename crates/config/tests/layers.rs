@@ -135,6 +135,28 @@ fn an_empty_file_changes_nothing() {
 }
 
 #[test]
+fn files_are_read_however_they_are_laid_out() {
+    let files = Files::new();
+    let url = "http://a/\u{1f600}";
+    for (name, text) in [
+        ("tabs.json", "{\n\t\"block_size\":\t8,\r\n\t\"otlp_traces_endpoint\": \"http:\\/\\/a\\/\\ud83d\\ude00\"\n}\n"),
+        ("one-line.json", "{\"block-size\":8,\"otlp-traces-endpoint\":\"http://a/\u{1f600}\"}"),
+        ("flow.yaml", "{block_size: 8, otlp_traces_endpoint: 'http://a/\u{1f600}'}"),
+        (
+            "marks.yml",
+            "\u{feff}--- # first\r\nblock-size: 8 # tokens\r\notlp_traces_endpoint: http://a/\u{1f600}\r\n...\r\n",
+        ),
+        ("literal.toml", "\u{feff}block_size = 0x8\r\notlp_traces_endpoint = 'http://a/\u{1f600}'"),
+        ("quoted.toml", "\"block_size\" = 8\n'otlp_traces_endpoint' = \"http://a/\\U0001f600\""),
+    ] {
+        let config =
+            Loader::new().file(files.write(name, text)).load().unwrap_or_else(|e| panic!("{name}: {e}")).config;
+        assert_eq!(config.cache.block_size, 8, "{name}");
+        assert_eq!(config.observability.otlp_traces_endpoint.as_deref(), Some(url), "{name}");
+    }
+}
+
+#[test]
 fn what_was_given_without_effect_is_noticed() {
     let loaded = load(Loader::new().flag("max_loras", "4").flag("cudagraph_metrics", "true"));
     let notices: Vec<_> = loaded.notices.iter().map(ToString::to_string).collect();

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::layer::{Entry, RawValue};
-use super::{toml, yaml};
+use super::{json, toml, yaml};
 use crate::error::{Fault, Origin, Problem};
 
 /// A configuration file is a page or two; whatever is larger is something else.
@@ -102,7 +102,7 @@ fn parse(format: Format, text: &str) -> Result<Vec<FileEntry>, SyntaxError> {
     match format {
         Format::Toml => toml::parse(text),
         Format::Yaml => yaml::parse(text),
-        Format::Json => yaml::parse_json(text),
+        Format::Json => json::parse(text),
     }
 }
 

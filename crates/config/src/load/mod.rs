@@ -5,6 +5,7 @@
 
 mod environment;
 mod file;
+mod json;
 mod layer;
 mod toml;
 mod yaml;

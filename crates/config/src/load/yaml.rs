@@ -1,6 +1,4 @@
-//! YAML and JSON, with the line of every key.
-//!
-//! Valid JSON is YAML as far as its values go, so one reader serves both; JSON is first held against its own grammar.
+//! YAML, with the line of every key.
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 
@@ -8,25 +6,9 @@ use super::file::{FileEntry, SyntaxError};
 use super::layer::RawValue;
 use crate::settings::Value;
 
-/// Takes JSON apart.
-pub(super) fn parse_json(text: &str) -> Result<Vec<FileEntry>, SyntaxError> {
-    let _: serde::de::IgnoredAny = serde_json::from_str(text).map_err(|error| SyntaxError {
-        line: Some(error.line()).filter(|line| *line > 0),
-        reason: format!("is not JSON: {error}"),
-    })?;
-    if !text.trim_start().starts_with('{') {
-        return Err(SyntaxError { line: Some(1), reason: "must be an object, {\"name\": value}".to_owned() });
-    }
-    parse_as("JSON", text)
-}
-
 /// Takes YAML apart: one mapping at the top, or nothing.
 pub(super) fn parse(text: &str) -> Result<Vec<FileEntry>, SyntaxError> {
-    parse_as("YAML", text)
-}
-
-fn parse_as(format: &'static str, text: &str) -> Result<Vec<FileEntry>, SyntaxError> {
-    let mut events = Events { parser: Parser::new_from_str(text), format };
+    let mut events = Events(Parser::new_from_str(text));
     let mut entries = Vec::new();
     let mut num_documents = 0;
     loop {
@@ -95,21 +77,16 @@ fn plain(text: &str) -> RawValue {
     RawValue::Typed(value)
 }
 
-struct Events<'input> {
-    parser: Parser<'input, saphyr_parser::StrInput<'input>>,
-    /// What the text should be, for messages.
-    format: &'static str,
-}
+struct Events<'input>(Parser<'input, saphyr_parser::StrInput<'input>>);
 
 impl<'input> Events<'input> {
     fn next(&mut self) -> Result<(Event<'input>, Span), SyntaxError> {
-        match self.parser.next_event() {
+        match self.0.next_event() {
             Some(Ok(event)) => Ok(event),
-            Some(Err(error)) => Err(SyntaxError {
-                line: Some(error.marker().line()),
-                reason: format!("is not {}: {}", self.format, error.info()),
-            }),
-            None => Err(SyntaxError { line: None, reason: format!("is not {}: it ends too early", self.format) }),
+            Some(Err(error)) => {
+                Err(SyntaxError { line: Some(error.marker().line()), reason: format!("is not YAML: {}", error.info()) })
+            }
+            None => Err(SyntaxError { line: None, reason: "is not YAML: it ends too early".to_owned() }),
         }
     }
 
