@@ -1,7 +1,7 @@
 //! The step loop: a scheduler, an executor, a clock, and the replay of a workload through them.
 //!
 //! It knows nothing of files, terminals or exporters: requests come from an iterator, records leave through a
-//! [`StepTracer`](stepline_scheduler::trace::StepTracer), and the caller prints the [`ReplayReport`].
+//! [`StepTracer`], and the caller prints the [`ReplayReport`].
 //!
 //! ```text
 //!             ┌───────────────────────────── Replay ─────────────────────────────┐
