@@ -31,12 +31,16 @@ pub struct ModelConfig {
 }
 
 /// The paged KV cache of one full-attention group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CacheConfig {
     /// Tokens per block; at least 1.
     pub block_size: u32,
     /// Blocks, the null block included; `None` if the executor decides. From `num_gpu_blocks_override`.
     pub num_gpu_blocks: Option<u32>,
+    /// Share of GPU memory for the engine, above 0; kept for configurations of vLLM, without effect.
+    pub gpu_memory_utilization: Rate,
+    /// Bytes of GPU memory for the KV cache; kept for configurations of vLLM, without effect.
+    pub kv_cache_memory_bytes: Option<u64>,
     /// Whether the blocks of equal prefixes are reused.
     pub enable_prefix_caching: bool,
     /// Kept for configurations of vLLM; without effect.
@@ -126,6 +130,8 @@ impl EngineConfig {
             ("max_model_len", count(model.max_model_len)),
             ("block_size", count(cache.block_size)),
             ("num_gpu_blocks_override", cache.num_gpu_blocks.map_or(Value::Unset, count)),
+            ("gpu_memory_utilization", rate(cache.gpu_memory_utilization)),
+            ("kv_cache_memory_bytes", cache.kv_cache_memory_bytes.map_or(Value::Unset, |n| Value::Integer(n.into()))),
             ("enable_prefix_caching", Value::Boolean(cache.enable_prefix_caching)),
             ("prefix_caching_hash_algo", text(&cache.prefix_caching_hash_algo)),
             ("prefix_cache_retention_interval", count(cache.prefix_cache_retention_interval)),

@@ -100,6 +100,8 @@ impl EngineArgs {
             cache: CacheConfig {
                 block_size: self.block_size.unwrap_or(16),
                 num_gpu_blocks: self.num_gpu_blocks_override,
+                gpu_memory_utilization: rate("gpu_memory_utilization", self.gpu_memory_utilization, 0.92, &mut faults),
+                kv_cache_memory_bytes: self.kv_cache_memory_bytes,
                 enable_prefix_caching: self.enable_prefix_caching.unwrap_or(true),
                 prefix_caching_hash_algo: self.prefix_caching_hash_algo.unwrap_or_default(),
                 prefix_cache_retention_interval: self.prefix_cache_retention_interval.unwrap_or(0),
@@ -134,15 +136,7 @@ impl EngineArgs {
     }
 
     fn observability(&self, faults: &mut Vec<Fault>) -> ObservabilityConfig {
-        let mut rate = |field, given: Option<f64>, default: f64| {
-            let default = Rate::new(default).expect("a default is a rate");
-            given.map_or(default, |value| {
-                Rate::new(value).unwrap_or_else(|_| {
-                    faults.push(not_allowed(field, &value));
-                    default
-                })
-            })
-        };
+        let mut rate = |field, given, default| rate(field, given, default, faults);
         ObservabilityConfig {
             otlp_traces_endpoint: self.otlp_traces_endpoint.clone(),
             enable_journey_tracing: self.enable_journey_tracing.unwrap_or(false),
@@ -176,6 +170,17 @@ impl EngineArgs {
             _ => Vec::new(),
         }
     }
+}
+
+/// A given rate, or the default; one that is none is a fault.
+fn rate(field: &'static str, given: Option<f64>, default: f64, faults: &mut Vec<Fault>) -> Rate {
+    let default = Rate::new(default).expect("a default is a rate");
+    given.map_or(default, |value| {
+        Rate::new(value).unwrap_or_else(|_| {
+            faults.push(not_allowed(field, &value));
+            default
+        })
+    })
 }
 
 /// The most tokens that could ever be scheduled in a step.

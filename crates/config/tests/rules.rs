@@ -86,7 +86,23 @@ fn zero_is_rejected_where_nothing_would_run() {
     rejected(EngineArgs { max_num_active_seqs: zero, ..EngineArgs::default() }, "max_num_active_seqs = 0");
     rejected(EngineArgs { max_loras: zero, enable_lora: Some(true), ..EngineArgs::default() }, "max_loras = 0");
     let only_the_null_block = EngineArgs { num_gpu_blocks_override: Some(1), ..EngineArgs::default() };
-    rejected(only_the_null_block, "num_gpu_blocks_override = 1: must be a whole number, 2 or more");
+    rejected(only_the_null_block, "num_gpu_blocks_override = 1: must be a whole number from 2");
+}
+
+/// spec: config 2.
+#[test]
+fn settings_of_gpu_memory_are_checked_and_kept() {
+    for utilization in [0.0, 1.5, -0.1, f64::NAN] {
+        let args = EngineArgs { gpu_memory_utilization: Some(utilization), ..EngineArgs::default() };
+        rejected(args, "gpu_memory_utilization");
+    }
+    let bytes = 24_000_000_000;
+    let args =
+        EngineArgs { gpu_memory_utilization: Some(0.5), kv_cache_memory_bytes: Some(bytes), ..EngineArgs::default() };
+    let config = args.resolve().expect("valid");
+    assert_eq!(config.cache.kv_cache_memory_bytes, Some(bytes));
+    let fields: Vec<_> = config.notices().iter().map(|notice| notice.field).collect();
+    assert_eq!(fields, ["gpu_memory_utilization", "kv_cache_memory_bytes"]);
 }
 
 #[test]

@@ -25,8 +25,8 @@ pub struct KvCacheConfig {
 impl KvCacheConfig {
     /// Most blocks of a pool: their records take 4 GiB.
     pub const MAX_NUM_BLOCKS: u32 = 1 << 26;
-    /// Longest request, so that sums of token counts fit 32 bits.
-    pub const MAX_TOKENS: u32 = 1 << 30;
+    /// Longest request, so that the sum of two token counts fits 32 bits.
+    pub const MAX_TOKENS: u32 = i32::MAX as u32;
 }
 
 /// A [`KvCacheConfig`] that no cache can have.

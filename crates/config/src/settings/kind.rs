@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The most that a count may be: counts of vLLM fit into a signed 32-bit tensor, and sums of two into a `u32`.
-pub(crate) const MAX_COUNT: u32 = i32::MAX as u32;
+pub(crate) const MAX_COUNT: u64 = i32::MAX as u64;
 
 /// Which values a setting takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,9 +13,9 @@ pub enum Kind {
     /// A whole number from `min` to `max`, both included.
     Count {
         /// The smallest.
-        min: u32,
+        min: u64,
         /// The largest.
-        max: u32,
+        max: u64,
     },
     /// A number from 0 to 1.
     Rate,
@@ -60,7 +60,7 @@ impl fmt::Display for Value {
 
 impl Kind {
     /// A whole number from `min` on.
-    pub(crate) const fn count_from(min: u32) -> Self {
+    pub(crate) const fn count_from(min: u64) -> Self {
         Self::Count { min, max: MAX_COUNT }
     }
 

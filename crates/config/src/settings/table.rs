@@ -25,6 +25,10 @@ macro_rules! settings {
 }
 
 const NO_GPU: &str = "it measures GPU work, and Stepline runs none";
+const NO_GPU_MEMORY: &str =
+    "there is no GPU memory to divide; the executor or num_gpu_blocks_override says how many blocks there are";
+/// Most KV cache blocks: their records take 4 GiB.
+const MAX_NUM_BLOCKS: u64 = 1 << 26;
 const NO_KV_METRICS: &str = "Stepline does not sample the lifetimes of blocks";
 
 settings! {
@@ -34,14 +38,20 @@ settings! {
     /// Tokens per KV cache block.
     block_size: u32 = Setting::new(Cache, Kind::count_from(1), Fixed("16"));
     /// KV cache blocks, the null block included, instead of what the executor has.
-    num_gpu_blocks_override: u32 = Setting::new(Cache, Kind::count_from(2), Unset);
+    num_gpu_blocks_override: u32 = Setting::new(Cache, Kind::Count { min: 2, max: MAX_NUM_BLOCKS }, Unset);
+    /// Share of GPU memory that the engine may use.
+    gpu_memory_utilization: f64 =
+        Setting::new(Cache, Kind::PositiveRate, Fixed("0.92")).without_effect(NO_GPU_MEMORY);
+    /// Bytes of GPU memory for the KV cache.
+    kv_cache_memory_bytes: u64 =
+        Setting::new(Cache, Kind::Count { min: 1, max: i64::MAX as u64 }, Unset).without_effect(NO_GPU_MEMORY);
     /// Reuse the blocks of equal prefixes.
     enable_prefix_caching: bool = Setting::new(Cache, Kind::Boolean, Fixed("true"));
     /// Hash that names the content of blocks.
     prefix_caching_hash_algo: PrefixCachingHashAlgo =
         Setting::new(Cache, Kind::Choice(PrefixCachingHashAlgo::NAMES), Fixed("sha256"))
             .without_effect("Stepline has a hash of its own, and which one it is changes no decision");
-    /// Blocks between cached states of sliding-window or Mamba layers; there are none, so only 0.
+    /// Tokens between the prefixes that sliding-window layers keep; there are no such layers, so only 0.
     prefix_cache_retention_interval: u32 = Setting::new(Cache, Kind::Count { min: 0, max: 0 }, Fixed("0"));
     /// Tokens by which prefixes match; with one kind of attention only the block size is right.
     prefix_match_unit: u32 = Setting::new(Cache, Kind::count_from(1), Unset);
@@ -91,7 +101,7 @@ settings! {
     step_tracing_sample_rate: f64 = Setting::new(Observability, Kind::Rate, Fixed("0.01"));
     /// Share of summarised steps that also get a snapshot of every running request.
     step_tracing_rich_subsample_rate: f64 = Setting::new(Observability, Kind::Rate, Fixed("0.001"));
-    /// Traced steps per span.
+    /// Steps after which a step span is closed.
     step_tracing_closure_interval: u32 =
         Setting::new(Observability, Kind::Count { min: 10, max: 10_000 }, Fixed("100"));
     /// Modules whose GPU work is traced; needs `otlp_traces_endpoint`.
