@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the OpenTelemetry collector `rotel` into .ci/venv, for the test that sends a trace to a program of others.
 #
-# Prints the path of the collector. The test finds it by itself; another one is given by STEPLINE_TEST_ROTEL=PATH.
+# Prints the path of the collector. The test finds it by itself; another one is given by ROTEL_AGENT=PATH.
 set -eu
 cd "$(dirname "$0")/.."
 venv=.ci/venv

@@ -1,6 +1,6 @@
 //! A collector that others wrote, in a process of its own, receives what was emitted.
 //!
-//! It is the one of the Python package `rotel`: `.ci/install-rotel.sh` installs it, `STEPLINE_TEST_ROTEL` names
+//! It is the one of the Python package `rotel`: `.ci/install-rotel.sh` installs it, `ROTEL_AGENT` names
 //! another one. Without either the test says so and passes.
 #![cfg(feature = "otlp")]
 
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Returns the collector's program, or why there is none.
 fn find_program() -> Result<PathBuf, String> {
-    if let Some(path) = env::var_os("STEPLINE_TEST_ROTEL") {
+    if let Some(path) = env::var_os("ROTEL_AGENT") {
         return Ok(path.into());
     }
     let lib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.ci/venv/lib");
@@ -34,7 +34,7 @@ fn find_program() -> Result<PathBuf, String> {
     pythons
         .map(|python| python.path().join("site-packages/rotel/rotel-agent"))
         .find(|program| program.is_file())
-        .ok_or_else(|| "rotel is not installed; run .ci/install-rotel.sh, or set STEPLINE_TEST_ROTEL".to_owned())
+        .ok_or_else(|| "rotel is not installed; run .ci/install-rotel.sh, or set ROTEL_AGENT".to_owned())
 }
 
 /// A running collector; it ends with the test, however that ends.
