@@ -14,7 +14,7 @@ struct Check {
     env: &'static [(&'static str, &'static str)],
 }
 
-const CHECKS: [Check; 8] = [
+const CHECKS: [Check; 9] = [
     Check { name: "formatting", args: &["fmt", "--all", "--check"], env: &[] },
     Check {
         name: "lints",
@@ -26,12 +26,13 @@ const CHECKS: [Check; 8] = [
         args: &["doc", "--workspace", "--no-deps", "--all-features"],
         env: &[("RUSTDOCFLAGS", "-D warnings")],
     },
+    Check { name: "layers", args: &["xtask", "layers"], env: &[] },
+    Check { name: "tests", args: &["test", "--workspace", "--all-features"], env: &[] },
     Check {
-        name: "the scheduler alone",
-        args: &["check", "--package", "stepline-scheduler", "--no-default-features"],
+        name: "allocations",
+        args: &["test", "--release", "--package", "stepline-scheduler", "--test", "allocations"],
         env: &[],
     },
-    Check { name: "tests", args: &["test", "--workspace", "--all-features"], env: &[] },
     Check { name: "schema drift", args: &["xtask", "schema", "--check"], env: &[] },
     Check { name: "golden replays", args: &["run", "--release", "--package", "xtask", "--", "golden"], env: &[] },
     Check {

@@ -2,6 +2,7 @@
 
 mod ci;
 mod golden;
+mod layers;
 mod schema;
 
 use std::path::PathBuf;
@@ -33,6 +34,8 @@ enum Command {
         #[arg(long)]
         verbose: bool,
     },
+    /// Check who depends on whom, and what the scheduler alone brings with it
+    Layers,
     /// Write the generated files: JSON Schemas, configuration reference and event table under docs/
     Schema {
         /// Write nothing; exit with 1 if a committed file differs from what would be written
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Ci => ci::run(),
         Command::Golden { dir, verbose } => golden::run(dir, verbose),
+        Command::Layers => layers::run(),
         Command::Schema { check } => schema::run(check),
     };
     result.unwrap_or_else(|error| {

@@ -50,6 +50,16 @@ impl Rate {
     pub const fn get(self) -> f64 {
         self.0
     }
+
+    /// Whether something with these uniform random bits is in the share: never at 0, always at 1, and at a higher rate
+    /// whenever at a lower one.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double")]
+    pub fn admits(self, uniform_bits: u64) -> bool {
+        // From 0 to below 1, exactly.
+        let draw = (uniform_bits >> 11) as f64 / (1_u64 << 53) as f64;
+        draw < self.0
+    }
 }
 
 /// The share of KV cache blocks that admission leaves free: from 0 to 1, 1 excluded.
@@ -171,6 +181,16 @@ mod tests {
 
     proptest! {
         #[test]
+    fn no_bits_are_in_nothing_and_all_bits_are_in_everything() {
+        for bits in [0, 1, u64::MAX / 2, u64::MAX] {
+            assert!(!Rate::ZERO.admits(bits));
+            assert!(Rate::ONE.admits(bits));
+        }
+        let half = Rate::new(0.5).expect("a rate");
+        assert!(half.admits(u64::MAX / 2) && !half.admits(u64::MAX / 2 + 1));
+    }
+
+    #[test]
         fn a_rate_is_exactly_a_number_from_0_to_1(value in prop_oneof![any::<f64>(), -0.5..1.5]) {
             prop_assert_eq!(Rate::new(value).is_ok(), value >= 0.0 && value <= 1.0);
             prop_assert_eq!(Watermark::new(value).is_ok(), value >= 0.0 && value < 1.0);

@@ -3,6 +3,8 @@
 //! Every operation is O(1) per block and touches the records of the block and its neighbours, so the time per block
 //! should not depend on the size of the pool, beyond what the caches of the processor make of it.
 
+use std::num::NonZeroU32;
+
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use stepline_kv_cache::{
     Admission, BlockHasher, HashChain, KvCacheConfig, KvCacheManager, PrefixHit, RequestSlot, SlotRequest, TokenView,
@@ -26,7 +28,11 @@ fn remove_middle(c: &mut Criterion) {
         let mut kv = KvCacheManager::new(config).expect("valid");
         let prompt: Vec<u32> = (0..NUM_TOKENS).collect();
         let mut hashes = HashChain::default();
-        hashes.extend(&mut BlockHasher::new(BLOCK_SIZE), TokenView { prompt: &prompt, output: &[] }, None);
+        hashes.extend(
+            &mut BlockHasher::new(NonZeroU32::new(BLOCK_SIZE).expect("not 0")),
+            TokenView { prompt: &prompt, output: &[] },
+            None,
+        );
         let mut hit = PrefixHit::default();
         let mut admit_and_free = move || {
             kv.find_prefix_hit(hashes.as_slice(), NUM_TOKENS, &mut hit);
@@ -51,7 +57,7 @@ fn hash_prompt(c: &mut Criterion) {
     let mut group = c.benchmark_group("hash/prompt");
     for len in [128, 8_192] {
         let prompt: Vec<u32> = (0..len).collect();
-        let mut hasher = BlockHasher::new(BLOCK_SIZE);
+        let mut hasher = BlockHasher::new(NonZeroU32::new(BLOCK_SIZE).expect("not 0"));
         group.throughput(Throughput::Elements(u64::from(len)));
         group.bench_function(BenchmarkId::from_parameter(len), |b| {
             b.iter(|| {

@@ -27,7 +27,8 @@
 //!
 //! // Two full blocks of four tokens have a hash; the last two tokens have none yet.
 //! let mut hashes = HashChain::default();
-//! hashes.extend(&mut BlockHasher::new(4), TokenView { prompt: &prompt, output: &[] }, None);
+//! let mut hasher = BlockHasher::new(std::num::NonZeroU32::new(4).expect("not 0"));
+//! hashes.extend(&mut hasher, TokenView { prompt: &prompt, output: &[] }, None);
 //! assert_eq!(hashes.as_slice().len(), 2);
 //!
 //! let mut hit = PrefixHit::default();

@@ -59,7 +59,7 @@ pub struct SlotRequest<'a> {
     pub num_new_tokens: u32,
     /// Extra slots for draft tokens; allocated, never cached.
     pub num_lookahead_tokens: u32,
-    /// Hashes of the full blocks of the known tokens; empty without caching.
+    /// Hashes of the full blocks of the known tokens; a block without a hash is not registered.
     pub block_hashes: &'a [BlockHash],
 }
 
@@ -135,11 +135,14 @@ impl KvCacheManager {
 
     /// Gives a request that holds no blocks its first ones, behind the blocks of `hit`.
     ///
-    /// Returns `None`, and changes nothing, if too few blocks are free. O(new blocks + hit blocks).
+    /// Returns `None`, and changes nothing, if too few blocks are free or the request holds blocks already. O(new
+    /// blocks + hit blocks).
     ///
     /// spec: kv-cache 4; vLLM 0.32: `KVCacheManager.allocate_slots`.
     pub fn admit(&mut self, request: &SlotRequest<'_>, hit: &PrefixHit, admission: Admission) -> Option<NewBlocks> {
-        debug_assert_eq!(self.num_blocks_of(request.slot), 0, "an admitted request holds no blocks");
+        if self.num_blocks_of(request.slot) > 0 {
+            return None;
+        }
         let watermark = if admission.keep_watermark { self.watermark_blocks } else { 0 };
         // Touching a free hit block takes it from the free queue, like a new block. spec: kv-cache 4, `need`.
         let num_hit = u32::try_from(hit.blocks.len()).expect("a hit is no longer than its request");
@@ -151,7 +154,7 @@ impl KvCacheManager {
         if admission.full_sequence_check && !fits(request.num_tokens.min(self.config.max_model_len)) {
             return None;
         }
-        let num_computed = (request.num_computed_tokens + hit.num_tokens).min(self.config.max_model_len);
+        let num_computed = request.num_computed_tokens.saturating_add(hit.num_tokens).min(self.config.max_model_len);
         let num_slots = self.num_slots(request, num_computed);
         if !fits(num_slots) {
             return None;
@@ -287,7 +290,8 @@ impl KvCacheManager {
             table.next_registration_at = u32::MAX;
             return;
         }
-        let num_full = num_tokens / self.config.block_size;
+        let num_hashes = u32::try_from(request.block_hashes.len()).unwrap_or(u32::MAX);
+        let num_full = (num_tokens / self.config.block_size).min(num_hashes);
         for block_idx in table.num_registered as usize..num_full as usize {
             self.pool.register(table.blocks[block_idx], request.block_hashes[block_idx]);
         }

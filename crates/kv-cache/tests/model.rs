@@ -1,6 +1,7 @@
 //! Random operations keep every invariant and agree with a naive cache that shares no code with the real one.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use proptest::prelude::*;
 use stepline_kv_cache::{
@@ -11,6 +12,8 @@ use stepline_kv_cache::{
 struct NaiveCache {
     block_size: usize,
     watermark: usize,
+    caching: bool,
+    lookahead: usize,
     free: Vec<u32>,
     /// The prefix that a block is registered under, with a counter that orders insertions.
     keys: BTreeMap<u32, (Vec<u32>, u64)>,
@@ -26,6 +29,8 @@ impl NaiveCache {
         Self {
             block_size: config.block_size as usize,
             watermark,
+            caching: config.enable_caching,
+            lookahead: 0,
             free: (1..config.num_blocks).collect(),
             keys: BTreeMap::new(),
             inserted: 0,
@@ -40,6 +45,9 @@ impl NaiveCache {
     }
 
     fn hit(&self, tokens: &[u32]) -> Vec<u32> {
+        if !self.caching {
+            return Vec::new();
+        }
         let max_blocks = (tokens.len() - 1) / self.block_size;
         (1..=max_blocks).map_while(|n| self.find(&tokens[..n * self.block_size])).collect()
     }
@@ -56,7 +64,8 @@ impl NaiveCache {
         if full_sequence_check && need(tokens.len()) + watermark > self.free.len() {
             return false;
         }
-        if need(end) + watermark > self.free.len() {
+        let num_slots = (end + self.lookahead).min(64);
+        if need(num_slots) + watermark > self.free.len() {
             return false;
         }
         self.free.retain(|id| !hit.contains(id));
@@ -65,13 +74,13 @@ impl NaiveCache {
             self.registered.insert(slot, hit.len());
         }
         let table = self.tables.get_mut(&slot).expect("a running request has a table");
-        while table.len() < end.div_ceil(self.block_size) {
+        while table.len() < num_slots.div_ceil(self.block_size) {
             let id = self.free.remove(0);
             self.keys.remove(&id);
             table.push(id);
         }
         let cursor = self.registered.get_mut(&slot).expect("a running request has a cursor");
-        while *cursor < end.min(tokens.len()) / self.block_size {
+        while self.caching && *cursor < end.min(tokens.len()) / self.block_size {
             let prefix = tokens[..(*cursor + 1) * self.block_size].to_vec();
             self.keys.insert(table[*cursor], (prefix, self.inserted));
             self.inserted += 1;
@@ -136,14 +145,17 @@ struct Harness {
     hasher: BlockHasher,
     live: BTreeMap<u32, Live>,
     hit: PrefixHit,
+    lookahead: u32,
 }
 
 impl Harness {
-    fn new(config: KvCacheConfig) -> Self {
+    fn new(config: KvCacheConfig, lookahead: u32) -> Self {
+        let naive = NaiveCache { lookahead: lookahead as usize, ..NaiveCache::new(&config) };
         Self {
             real: KvCacheManager::new(config).expect("a valid configuration"),
-            naive: NaiveCache::new(&config),
-            hasher: BlockHasher::new(config.block_size),
+            naive,
+            lookahead,
+            hasher: BlockHasher::new(NonZeroU32::new(config.block_size).expect("not 0")),
             live: BTreeMap::new(),
             hit: PrefixHit::default(),
         }
@@ -188,7 +200,7 @@ impl Harness {
             num_tokens,
             num_computed_tokens: 0,
             num_new_tokens: first.min(num_tokens - num_hit),
-            num_lookahead_tokens: 0,
+            num_lookahead_tokens: self.lookahead,
             block_hashes: hashes.as_slice(),
         };
         let num_computed = num_hit + request.num_new_tokens;
@@ -215,7 +227,7 @@ impl Harness {
             num_tokens: u32::try_from(request.tokens.len()).expect("short"),
             num_computed_tokens: request.num_computed,
             num_new_tokens: end - request.num_computed,
-            num_lookahead_tokens: 0,
+            num_lookahead_tokens: self.lookahead,
             block_hashes: request.hashes.as_slice(),
         };
         let grown = self.real.allocate_slots(&slots).is_some();
@@ -243,10 +255,12 @@ proptest! {
         block_size in prop::sample::select(vec![1_u32, 3, 4, 16]),
         num_blocks in 2..40_u32,
         watermark in prop::sample::select(vec![0.0, 0.1, 0.3]),
+        enable_caching in prop::sample::select(vec![true, true, true, false]),
+        lookahead in prop::sample::select(vec![0_u32, 0, 1, 5]),
         ops in prop::collection::vec(op(), 1..80),
     ) {
-        let config = KvCacheConfig { num_blocks, block_size, max_model_len: 64, enable_caching: true, watermark };
-        let mut harness = Harness::new(config);
+        let config = KvCacheConfig { num_blocks, block_size, max_model_len: 64, enable_caching, watermark };
+        let mut harness = Harness::new(config, lookahead);
         for op in &ops {
             harness.apply(op);
             harness.compare();

@@ -56,6 +56,14 @@ pub enum AddRequestError {
         /// As asked for, or what `max_model_len` leaves.
         max_tokens: u32,
     },
+    /// The adapter is not one.
+    #[error("request `{id}`: a LoRA adapter needs an id of at least 1, a name and a path; got id {lora_id}")]
+    Lora {
+        /// The request.
+        id: RequestId,
+        /// The adapter's id.
+        lora_id: u32,
+    },
     /// The repetition detector needs something to compare with.
     #[error("request `{id}`: repetition_detection has min_count {min_count}, expected at least 2")]
     RepetitionCount {
@@ -84,7 +92,7 @@ impl Scheduler {
     ) -> Result<RequestHandle, AddRequestError> {
         let (num_prompt_tokens, max_tokens) = self.validate(&new)?;
         let state = self.initial_state(&new, num_prompt_tokens, max_tokens);
-        let request = self.initial_request(new);
+        let request = self.initial_request(new, now);
         let slot = self.requests.insert(state, request);
         self.extend_hashes(slot);
         self.waiting.push_back(slot, &self.requests);
@@ -93,11 +101,19 @@ impl Scheduler {
         Ok(self.requests.handle(slot))
     }
 
-    /// Whether the cache, when empty, has room for a request of `num_tokens` tokens in all.
+    /// Whether the cache, when empty, has room for a request with these token counts.
     #[must_use]
-    pub fn fits_cache(&self, num_tokens: u32) -> bool {
-        let num_slots = num_tokens.min(self.limits.max_model_len);
-        self.kv.blocks_for(num_slots) <= self.kv.step_summary().blocks_total_gpu
+    pub fn fits_cache(&self, num_prompt_tokens: u32, max_tokens: u32) -> bool {
+        self.num_blocks_for_request(num_prompt_tokens, max_tokens) <= self.kv.step_summary().blocks_total_gpu
+    }
+
+    /// Returns the blocks that a request with these token counts holds at its end.
+    ///
+    /// Its last token is sampled and never computed, so it needs no slot.
+    #[must_use]
+    pub fn num_blocks_for_request(&self, num_prompt_tokens: u32, max_tokens: u32) -> u32 {
+        let num_tokens = num_prompt_tokens.saturating_add(max_tokens).min(self.limits.max_model_len);
+        self.kv.blocks_for(num_tokens.saturating_sub(1))
     }
 
     /// Returns the prompt length and the resolved `max_tokens`.
@@ -117,6 +133,11 @@ impl Scheduler {
                 return Err(AddRequestError::PromptTooLong { id: id(), num_prompt_tokens, max_model_len });
             }
         };
+        if let Some(lora) = &new.lora
+            && (lora.id == 0 || lora.name.is_empty() || lora.path.is_empty())
+        {
+            return Err(AddRequestError::Lora { id: id(), lora_id: lora.id });
+        }
         let max_tokens = new.sampling.max_tokens.unwrap_or(max_model_len - num_prompt_tokens);
         let min_tokens = new.sampling.min_tokens;
         if max_tokens == 0 {
@@ -154,9 +175,9 @@ impl Scheduler {
         }
     }
 
-    fn initial_request(&mut self, new: NewRequest) -> Request {
-        let lora = new.lora.as_ref().filter(|lora| lora.id > 0);
-        let extra_keys = ExtraKeys::new(lora.map(|lora| (&*lora.name, &*lora.path)), new.cache_salt.as_deref());
+    fn initial_request(&mut self, new: NewRequest, now: Nanos) -> Request {
+        let lora = new.lora.as_ref().map(|lora| (&*lora.name, &*lora.path));
+        let extra_keys = ExtraKeys::new(lora, new.cache_salt.as_deref());
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         Request {
@@ -168,7 +189,7 @@ impl Scheduler {
             extra_keys,
             lora: new.lora,
             journey: new.journey,
-            arrival_time: new.arrival_time,
+            arrival_time: new.arrival_time.unwrap_or(now),
             priority: new.priority,
             skip_reading_prefix_cache: new.skip_reading_prefix_cache,
             sequence,

@@ -29,13 +29,8 @@ impl Scheduler {
         match entry {
             Entry::New => {
                 let request = self.requests.request(slot);
-                output.push_new(
-                    self.requests.reference(slot),
-                    request.prompt_token_ids.clone(),
-                    request.sampling.clone(),
-                    state.num_computed_tokens,
-                    self.kv.blocks_of(slot),
-                );
+                let reference = self.requests.reference(slot);
+                output.push_new(reference, request, state.num_computed_tokens, self.kv.blocks_of(slot));
             }
             Entry::Running | Entry::Resumed => {
                 let resumed = entry == Entry::Resumed;

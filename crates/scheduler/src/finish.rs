@@ -11,7 +11,7 @@ impl Scheduler {
     /// Ends requests from outside, in the order given; ids that are unknown or have ended are passed over.
     ///
     /// Returns the requests that were ended. No output record is made for them; the next step reports them as
-    /// finished, and output of a step in flight is ignored. O(log waiting), or O(running) for a running request.
+    /// finished, and output of a step in flight is ignored. O(ids · log waiting), plus O(running) once.
     ///
     /// spec: scheduler 8; vLLM 0.32: `Scheduler.finish_requests`.
     pub fn finish_requests<'a>(
@@ -21,38 +21,48 @@ impl Scheduler {
         now: Nanos,
         trace: &mut impl StepTrace,
     ) -> Vec<RequestId> {
-        let slots = ids.into_iter().filter_map(|id| self.finish_request(id, finish, now, trace));
-        slots.collect()
+        let slots: Vec<RequestSlot> = ids.into_iter().filter_map(|id| self.requests.find(id)).collect();
+        self.finish_slots(&slots, finish, now, trace)
     }
 
-    /// Ends all requests from outside, in order of arrival.
-    pub fn finish_all_requests(&mut self, finish: ExternalFinish, now: Nanos, trace: &mut impl StepTrace) {
-        for slot in self.requests.in_order_of_arrival() {
-            self.leave_queues(slot);
-            self.end(slot, finish.into(), self.step_id, now, trace);
-        }
-    }
-
-    fn finish_request(
+    /// Ends all requests from outside, in order of arrival. Returns them. O(requests · log requests).
+    ///
+    /// spec: scheduler 8, "All requests".
+    pub fn finish_all_requests(
         &mut self,
-        id: &str,
         finish: ExternalFinish,
         now: Nanos,
         trace: &mut impl StepTrace,
-    ) -> Option<RequestId> {
-        let slot = self.requests.find(id)?;
-        let id = self.requests.request(slot).id.clone();
-        self.leave_queues(slot);
-        self.end(slot, finish.into(), self.step_id, now, trace);
-        Some(id)
+    ) -> Vec<RequestId> {
+        let slots = self.requests.in_order_of_arrival();
+        self.finish_slots(&slots, finish, now, trace)
     }
 
-    fn leave_queues(&mut self, slot: RequestSlot) {
-        if self.requests[slot].status == RequestStatus::Running {
-            self.running.retain(|other| *other != slot);
-        } else {
-            self.leave_waiting(slot);
+    /// First all leave the queues, then each is freed. A slot that is named twice ends once.
+    fn finish_slots(
+        &mut self,
+        slots: &[RequestSlot],
+        finish: ExternalFinish,
+        now: Nanos,
+        trace: &mut impl StepTrace,
+    ) -> Vec<RequestId> {
+        let status = RequestStatus::from(finish);
+        let mut ended = Vec::with_capacity(slots.len());
+        for slot in slots.iter().copied() {
+            match self.requests[slot].status {
+                old if old.is_finished() => continue,
+                RequestStatus::Running => {}
+                _ => self.leave_waiting(slot),
+            }
+            self.requests[slot].status = status;
+            ended.push(slot);
         }
+        self.running.retain(|slot| !self.requests[*slot].status.is_finished());
+        let ids = ended.iter().map(|slot| self.requests.request(*slot).id.clone()).collect();
+        for slot in ended {
+            self.end(slot, status, self.step_id, now, trace);
+        }
+        ids
     }
 
     /// Frees the blocks of a request and notes its end. The caller takes a running request out of `running`.

@@ -68,7 +68,7 @@ impl Scheduler {
     fn check_counters(&self, slot: RequestSlot) -> Result<(), BrokenInvariant> {
         let state = &self.requests[slot];
         let id = &self.requests.request(slot).id;
-        let num_blocks = u32::try_from(self.kv.blocks_of(slot).len()).unwrap_or(u32::MAX);
+        let num_blocks = u32::try_from(self.kv.blocks_of(slot).len()).expect("blocks are ids of 32 bits");
         let num_needed = self.kv.blocks_for(state.num_computed_tokens);
         ensure(state.num_computed_tokens <= state.num_tokens && num_needed <= num_blocks, 4, || {
             format!("{id}: {} of {} tokens in {num_blocks} blocks", state.num_computed_tokens, state.num_tokens)

@@ -17,6 +17,8 @@ pub(crate) struct Limits {
     pub(crate) enable_chunked_prefill: bool,
     pub(crate) scheduler_reserve_full_isl: bool,
     pub(crate) policy: SchedulingPolicy,
+    /// Adapters per step at most; `None` if adapters are not limited.
+    pub(crate) max_loras: Option<u32>,
 }
 
 impl Limits {
@@ -32,6 +34,10 @@ impl Limits {
             enable_chunked_prefill: scheduler.enable_chunked_prefill,
             scheduler_reserve_full_isl: scheduler.scheduler_reserve_full_isl,
             policy: scheduler.policy,
+            max_loras: match &config.lora {
+                Some(lora) => Some(lora.max_loras),
+                None => None,
+            },
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use stepline_kv_cache::{BlockId, PrefixCacheStats};
 
 use crate::ids::{RequestHandle, RequestRef};
-use crate::request::SamplingParams;
+use crate::request::{LoraRequest, Request, SamplingParams};
 use crate::status::FinishReason;
 use crate::time::Nanos;
 
@@ -40,6 +40,8 @@ pub struct NewRequestData {
     pub prompt_token_ids: Arc<[u32]>,
     /// When the output ends.
     pub sampling_params: Arc<SamplingParams>,
+    /// The adapter to use.
+    pub lora_request: Option<LoraRequest>,
     /// Tokens found in the prefix cache.
     pub num_computed_tokens: u32,
     block_ids: Range<u32>,
@@ -116,17 +118,17 @@ impl SchedulerOutput {
 
     pub(crate) fn push_new(
         &mut self,
-        request: RequestRef,
-        prompt_token_ids: Arc<[u32]>,
-        sampling_params: Arc<SamplingParams>,
+        reference: RequestRef,
+        request: &Request,
         num_computed_tokens: u32,
         blocks: &[BlockId],
     ) {
         let block_ids = self.push_blocks(blocks);
         self.scheduled_new_reqs.push(NewRequestData {
-            request,
-            prompt_token_ids,
-            sampling_params,
+            request: reference,
+            prompt_token_ids: request.prompt_token_ids.clone(),
+            sampling_params: request.sampling.clone(),
+            lora_request: request.lora.clone(),
             num_computed_tokens,
             block_ids,
         });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stepline_kv_cache::{ExtraKeys, HashChain};
+use stepline_kv_cache::{ExtraKeys, HashChain, TokenView};
 use stepline_tracing_schema::{TraceParent, names};
 
 use crate::ids::RequestId;
@@ -21,8 +21,10 @@ pub struct NewRequest {
     pub sampling: SamplingParams,
     /// Lower goes first; counts under the priority policy only.
     pub priority: i32,
-    /// Breaks ties of priority, earlier first. Any clock; only the order matters.
-    pub arrival_time: Nanos,
+    /// Breaks ties of priority, earlier first; any clock, only the order matters. `None`: the time of the call that adds
+    /// the request. Under the priority policy give each request its own: vLLM's rules let requests of equal priority and
+    /// arrival preempt each other for ever.
+    pub arrival_time: Option<Nanos>,
     /// Adapter; its requests share prefixes only with each other.
     pub lora: Option<LoraRequest>,
     /// Requests share prefixes only with requests of the same salt.
@@ -41,7 +43,7 @@ impl NewRequest {
             prompt_token_ids: prompt_token_ids.into(),
             sampling,
             priority: 0,
-            arrival_time: Nanos(0),
+            arrival_time: None,
             lora: None,
             cache_salt: None,
             skip_reading_prefix_cache: false,
@@ -55,9 +57,9 @@ impl NewRequest {
 pub struct LoraRequest {
     /// Name, part of the block hash.
     pub name: Arc<str>,
-    /// Identity in a batch.
+    /// Identity in a batch, at least 1.
     pub id: u32,
-    /// Where its weights are, part of the block hash.
+    /// Where its weights are, part of the block hash; not empty.
     pub path: Arc<str>,
 }
 
@@ -69,7 +71,7 @@ pub struct JourneyContext {
 }
 
 impl JourneyContext {
-    /// Reads a request's trace headers: its journey is traced iff `x-vllm-journey-sampled` is `1`.
+    /// Reads a request's trace headers: its journey is traced iff `x-vllm-journey-sampled` is exactly `1`.
     ///
     /// Names are compared exactly, as in the reference. A `traceparent` that is not well-formed counts as none.
     pub fn from_headers<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Option<Self> {
@@ -77,7 +79,7 @@ impl JourneyContext {
         let mut traceparent = None;
         for (name, value) in headers {
             match name {
-                names::JOURNEY_SAMPLED_HEADER => sampled = value == "1",
+                names::JOURNEY_SAMPLED_HEADER => sampled = value == names::JOURNEY_SAMPLED_VALUE,
                 names::TRACEPARENT_HEADER => traceparent = value.parse().ok(),
                 _ => {}
             }
@@ -177,9 +179,12 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// The adapter in use, if any; id 0 means none, as in vLLM.
     pub(crate) fn lora_id(&self) -> Option<u32> {
-        self.lora.as_ref().map(|lora| lora.id).filter(|id| *id > 0)
+        self.lora.as_ref().map(|lora| lora.id)
+    }
+
+    pub(crate) fn tokens(&self) -> TokenView<'_> {
+        TokenView { prompt: &self.prompt_token_ids, output: &self.output_token_ids }
     }
 }
 

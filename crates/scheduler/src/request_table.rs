@@ -1,6 +1,7 @@
 //! All live requests: dense, with a text id looked up once.
 
 use std::ops::{Index, IndexMut};
+use std::sync::Arc;
 
 use hashbrown::HashTable;
 use xxhash_rust::xxh3::xxh3_64;
@@ -60,7 +61,7 @@ impl RequestTable {
     pub(crate) fn insert(&mut self, mut state: RequestState, request: Request) -> RequestSlot {
         let hash = hash_id(request.id.as_str());
         let slot = if let Some(slot) = self.free.pop() {
-            state.generation = self[slot].generation.wrapping_add(1);
+            state.generation = self[slot].generation; // counted up when the slot was released
             self.states[slot.index()] = state;
             self.requests[slot.index()] = request;
             slot
@@ -80,7 +81,9 @@ impl RequestTable {
         let request = &mut self.requests[slot.index()];
         request.output_token_ids = Vec::new();
         request.block_hashes = stepline_kv_cache::HashChain::default();
-        request.prompt_token_ids = [].into();
+        request.prompt_token_ids = Arc::default();
+        request.lora = None;
+        request.events = Vec::new();
         let hash = hash_id(request.id.as_str());
         self.by_id.find_entry(hash, |other| *other == slot).expect("a live request is known by its id").remove();
     }

@@ -19,7 +19,7 @@ impl Scheduler {
     ///
     /// The step must be executed and its result handed to [`update_from_output`](Self::update_from_output), empty
     /// steps included. `now` is the time of the SCHEDULED and PREEMPTED events of this call. O(running requests +
-    /// admissions + new blocks).
+    /// admissions + new blocks), and O(waiting requests) behind a limit on adapters that is reached.
     ///
     /// spec: scheduler 2; vLLM 0.32: `Scheduler.schedule`.
     pub fn schedule_into(&mut self, now: Nanos, trace: &mut impl StepTrace, output: &mut SchedulerOutput) {

@@ -1,7 +1,9 @@
 //! The scheduler's state, and how it is built and looked at.
 
+use std::num::NonZeroU32;
+
 use stepline_config::{ConfigErrors, EngineConfig};
-use stepline_kv_cache::{BlockHasher, BlockId, KvCacheConfig, KvCacheConfigError, KvCacheManager};
+use stepline_kv_cache::{BlockHasher, BlockId, KvCacheConfig, KvCacheConfigError, KvCacheManager, TokenView};
 
 use crate::ids::{RequestHandle, RequestId, RequestRef, RequestSlot};
 use crate::limits::Limits;
@@ -17,8 +19,6 @@ use crate::step::Step;
 #[derive(Debug)]
 pub struct Scheduler {
     pub(crate) limits: Limits,
-    /// Adapters per step at most; `None` if adapters are not limited.
-    pub(crate) max_loras: Option<u32>,
     pub(crate) requests: RequestTable,
     /// In order of admission, under both policies.
     pub(crate) running: Vec<RequestSlot>,
@@ -60,22 +60,22 @@ impl Scheduler {
     /// If `config` breaks a rule of its own, or there are no blocks.
     pub fn new(config: &EngineConfig, num_gpu_blocks: u32) -> Result<Self, SchedulerError> {
         config.validate()?;
+        let block_size = NonZeroU32::new(config.cache.block_size).ok_or(KvCacheConfigError::EmptyBlocks)?;
         let kv = KvCacheManager::new(KvCacheConfig {
             num_blocks: num_gpu_blocks,
-            block_size: config.cache.block_size,
+            block_size: block_size.get(),
             max_model_len: config.model.max_model_len,
             enable_caching: config.cache.enable_prefix_caching,
             watermark: config.scheduler.watermark.get(),
         })?;
         Ok(Self {
             limits: Limits::new(config),
-            max_loras: config.lora.as_ref().map(|lora| lora.max_loras),
             requests: RequestTable::default(),
             running: Vec::new(),
             waiting: WaitingQueue::new(config.scheduler.policy),
             num_deferred: 0,
             kv,
-            hasher: BlockHasher::new(config.cache.block_size),
+            hasher: BlockHasher::new(block_size),
             finished: Vec::new(),
             preempted: Vec::new(),
             step_id: 0,
@@ -148,6 +148,12 @@ impl Scheduler {
     #[must_use]
     pub fn status(&self, handle: RequestHandle) -> Option<RequestStatus> {
         self.requests.resolve(handle).map(|slot| self.requests[slot].status)
+    }
+
+    /// The tokens of a request that has not ended: what a resumed request is recomputed from.
+    #[must_use]
+    pub fn tokens_of(&self, handle: RequestHandle) -> Option<TokenView<'_>> {
+        self.requests.resolve(handle).map(|slot| self.requests.request(slot).tokens())
     }
 
     /// The block table of a request that has not ended; empty while it waits.

@@ -110,6 +110,9 @@ pub(crate) fn finish_status(status: RequestStatus) -> FinishStatus {
         RequestStatus::FinishedAborted => FinishStatus::Aborted,
         RequestStatus::FinishedIgnored => FinishStatus::Ignored,
         RequestStatus::FinishedError => FinishStatus::Error,
-        _ => FinishStatus::Stopped,
+        RequestStatus::FinishedStopped | RequestStatus::FinishedRepetition => FinishStatus::Stopped,
+        RequestStatus::Waiting | RequestStatus::Running | RequestStatus::Preempted => {
+            unreachable!("only requests that end have a finish status")
+        }
     }
 }

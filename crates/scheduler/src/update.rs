@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use stepline_kv_cache::TokenView;
 
-use crate::ids::RequestSlot;
+use crate::ids::{RequestId, RequestSlot};
 use crate::output::{
     EngineCoreEvent, EngineCoreEventType, EngineCoreOutput, EngineCoreOutputs, ModelRunnerOutput, PrefillStats,
     RequestNews, ScheduledTokens, SchedulerOutput, SchedulerStats, StopReason,
@@ -16,7 +16,7 @@ use crate::time::Nanos;
 use crate::trace::StepTrace;
 
 /// Why a step's result was refused. The scheduler is as it was before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpdateError {
     /// Steps are processed once each, in the order in which they were scheduled.
     #[error("step {got} is processed, expected step {expected}: each step once, in order")]
@@ -34,6 +34,21 @@ pub enum UpdateError {
         /// Scheduled requests.
         expected: usize,
         /// Lists returned.
+        got: usize,
+    },
+    /// A request that must sample got no token, or one that is still in its prompt got some.
+    #[error(
+        "step {step}: the model returned {got} tokens for request `{id}`, which {}",
+        if *samples { "reached the end of its tokens: expected at least 1" } else { "has not: expected none" }
+    )]
+    WrongTokens {
+        /// The step.
+        step: u64,
+        /// The request.
+        id: RequestId,
+        /// Whether the step ended with its last known token.
+        samples: bool,
+        /// Tokens returned.
         got: usize,
     },
 }
@@ -74,10 +89,7 @@ impl Scheduler {
         outputs: &mut EngineCoreOutputs,
     ) -> Result<(), UpdateError> {
         self.check_order(plan)?;
-        let expected = plan.num_scheduled_tokens.len();
-        if result.len() != expected {
-            return Err(UpdateError::WrongLength { step: plan.step, expected, got: result.len() });
-        }
+        self.check_tokens(plan, result)?;
         self.processed_step_id = plan.step;
         outputs.clear();
         let mut some_stopped = false;
@@ -104,6 +116,28 @@ impl Scheduler {
         }
     }
 
+    /// A model that skips a token would leave its request running with nothing left to compute.
+    fn check_tokens(&self, plan: &SchedulerOutput, result: &ModelRunnerOutput) -> Result<(), UpdateError> {
+        let expected = plan.num_scheduled_tokens.len();
+        if result.len() != expected {
+            return Err(UpdateError::WrongLength { step: plan.step, expected, got: result.len() });
+        }
+        let wrong = plan
+            .num_scheduled_tokens
+            .iter()
+            .zip(result.sampled_token_ids())
+            .find(|(scheduled, sampled)| scheduled.samples == sampled.is_empty());
+        match wrong.and_then(|(scheduled, sampled)| Some((self.request_id(scheduled.request)?, scheduled, sampled))) {
+            None => Ok(()),
+            Some((id, scheduled, sampled)) => Err(UpdateError::WrongTokens {
+                step: plan.step,
+                id: id.clone(),
+                samples: scheduled.samples,
+                got: sampled.len(),
+            }),
+        }
+    }
+
     /// Takes a step's tokens out of flight. Returns the request if it still wants them. spec: scheduler 3.1 to 3.3.
     fn drain_in_flight(&mut self, scheduled: &ScheduledTokens) -> Option<RequestSlot> {
         let slot = self.requests.resolve(scheduled.request)?;
@@ -111,10 +145,10 @@ impl Scheduler {
         if state.status.is_finished() {
             return None;
         }
-        state.num_in_flight -= scheduled.num_tokens;
+        state.num_in_flight = state.num_in_flight.saturating_sub(scheduled.num_tokens);
         let is_stale = state.num_stale > 0;
         if is_stale {
-            state.num_stale -= scheduled.num_tokens;
+            state.num_stale = state.num_stale.saturating_sub(scheduled.num_tokens);
         }
         (!(is_stale && state.drop_stale)).then_some(slot)
     }

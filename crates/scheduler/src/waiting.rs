@@ -26,7 +26,7 @@ impl Scheduler {
                 continue;
             }
             // spec: scheduler 2.4.6
-            if lora::is_full(self.requests.request(slot), &step.lora_ids, self.max_loras) {
+            if lora::is_full(self.requests.request(slot), &step.lora_ids, self.limits.max_loras) {
                 self.set_aside(slot, step);
                 continue;
             }
@@ -125,8 +125,11 @@ impl Scheduler {
     }
 
     /// Adapters of the running requests that are in this step; skipped ones do not count, as in vLLM.
+    ///
+    /// Unlike vLLM: when skipped requests come back, a step may then hold more adapters than the limit, where vLLM stops
+    /// with an assertion. spec: scheduler 2.4.
     fn collect_lora_ids(&self, step: &mut Step) {
-        if self.max_loras.is_some() {
+        if self.limits.max_loras.is_some() {
             for scheduled in &step.scheduled {
                 lora::note(self.requests.request(scheduled.slot), &mut step.lora_ids);
             }

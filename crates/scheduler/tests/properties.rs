@@ -3,14 +3,16 @@
 
 mod common;
 
+use std::collections::VecDeque;
+
 use common::{prompt, rate, tracer, tracing};
 use proptest::prelude::*;
 use stepline_config::{EngineArgs, SchedulingPolicy};
 use stepline_scheduler::testing::{OutputChecker, OutputLimits};
 use stepline_scheduler::trace::{HashSampler, Sampler, SamplingStage, StepTrace};
 use stepline_scheduler::{
-    ExternalFinish, FinishReason, ModelRunnerOutput, Nanos, NewRequest, RequestStatus, SamplingParams, Scheduler,
-    SchedulerOutput, UpdateError,
+    ExternalFinish, FinishReason, LoraRequest, ModelRunnerOutput, Nanos, NewRequest, RequestStatus, SamplingParams,
+    Scheduler, SchedulerOutput, UpdateError,
 };
 
 #[derive(Clone, Debug)]
@@ -20,6 +22,10 @@ struct Settings {
     max_num_seqs: u32,
     max_num_batched_tokens: u32,
     long_prefill_token_threshold: u32,
+    /// Of `max_num_seqs` and `max_num_batched_tokens`, what may be active and scheduled.
+    num_idle_seats: u32,
+    num_unscheduled_tokens: u32,
+    max_loras: Option<u32>,
     flags: [bool; 5],
     watermark: f64,
 }
@@ -32,8 +38,11 @@ impl Settings {
             block_size: Some(self.block_size),
             enable_prefix_caching: Some(caching),
             max_num_seqs: Some(self.max_num_seqs),
-            // Without chunked prefill a step must take a whole prompt.
-            max_num_batched_tokens: Some(if chunked { self.max_num_batched_tokens } else { 48 }),
+            max_num_active_seqs: Some(self.max_num_active_seqs()),
+            max_num_batched_tokens: Some(self.max_num_batched_tokens()),
+            max_num_scheduled_tokens: Some(self.max_num_scheduled_tokens()),
+            enable_lora: Some(self.max_loras.is_some()),
+            max_loras: self.max_loras,
             long_prefill_token_threshold: Some(self.long_prefill_token_threshold),
             long_prefill_token_threshold_adaptive: Some(adaptive),
             enable_chunked_prefill: Some(chunked),
@@ -44,10 +53,23 @@ impl Settings {
         }
     }
 
+    /// Without chunked prefill a step must take a whole prompt.
+    fn max_num_batched_tokens(&self) -> u32 {
+        if self.flags[2] { self.max_num_batched_tokens } else { 48 }
+    }
+
+    fn max_num_scheduled_tokens(&self) -> u32 {
+        self.max_num_batched_tokens() - if self.flags[2] { self.num_unscheduled_tokens } else { 0 }
+    }
+
+    fn max_num_active_seqs(&self) -> u32 {
+        self.max_num_seqs.saturating_sub(self.num_idle_seats).max(1)
+    }
+
     fn limits(&self) -> OutputLimits {
         OutputLimits {
-            max_tokens_per_step: self.args().max_num_batched_tokens.expect("set"),
-            max_num_seqs: self.max_num_seqs,
+            max_tokens_per_step: self.max_num_scheduled_tokens(),
+            max_num_seqs: self.max_num_active_seqs(),
             block_size: self.block_size,
             num_gpu_blocks: self.num_usable_blocks + 1,
         }
@@ -57,16 +79,25 @@ impl Settings {
 fn settings() -> impl Strategy<Value = Settings> {
     // 48 slots at least, so that every request fits an empty pool.
     let sizes = prop::sample::select(vec![(1_u32, 48_u32), (4, 12), (16, 3), (5, 10)]);
-    (sizes, 0..12_u32, 1..6_u32, 6..40_u32, 0..12_u32, any::<[bool; 5]>(), prop::sample::select(vec![0.0, 0.1, 0.4]))
-        .prop_map(|((block_size, least), more, seqs, batched, threshold, flags, watermark)| Settings {
-            block_size,
-            num_usable_blocks: least + more,
-            max_num_seqs: seqs,
-            max_num_batched_tokens: batched,
-            long_prefill_token_threshold: threshold,
-            flags,
-            watermark,
-        })
+    let counts = (0..12_u32, 1..6_u32, 6..40_u32, 0..12_u32, 0..3_u32, 0..5_u32);
+    let loras = prop::sample::select(vec![None, None, Some(1), Some(2)]);
+    let watermarks = prop::sample::select(vec![0.0, 0.1, 0.4]);
+    (sizes, counts, loras, any::<[bool; 5]>(), watermarks).prop_map(
+        |((block_size, least), (more, seqs, batched, threshold, idle, unscheduled), max_loras, flags, watermark)| {
+            Settings {
+                block_size,
+                num_usable_blocks: least + more,
+                max_num_seqs: seqs,
+                max_num_batched_tokens: batched,
+                long_prefill_token_threshold: threshold,
+                num_idle_seats: idle,
+                num_unscheduled_tokens: unscheduled,
+                max_loras,
+                flags,
+                watermark,
+            }
+        },
+    )
 }
 
 #[derive(Clone, Debug)]
@@ -76,12 +107,16 @@ enum Op {
         prompt_len: u32,
         max_tokens: u32,
         priority: i32,
+        adapter: u32,
         salt: bool,
         skip_cache: bool,
     },
+    /// Plans a step. Up to three are in flight; what is beyond is processed, oldest first.
+    Plan,
+    /// Processes the oldest step in flight.
+    Process,
+    /// Plans a step and processes all that are in flight.
     Step,
-    /// Aborts while a step is in flight, then processes the step.
-    StepWithAbort(prop::sample::Index),
     Abort(prop::sample::Index),
     Reset {
         running: bool,
@@ -90,13 +125,14 @@ enum Op {
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        5 => (0..3_u32, 1..40_u32, 1..12_u32, -1..2_i32, any::<bool>(), any::<bool>()).prop_map(
-            |(family, prompt_len, max_tokens, priority, salt, skip_cache)| {
-                Op::Add { family, prompt_len, max_tokens, priority, salt, skip_cache }
+        5 => (0..3_u32, 1..40_u32, 1..12_u32, -1..2_i32, 0..4_u32, any::<bool>(), any::<bool>()).prop_map(
+            |(family, prompt_len, max_tokens, priority, adapter, salt, skip_cache)| {
+                Op::Add { family, prompt_len, max_tokens, priority, adapter, salt, skip_cache }
             }
         ),
-        8 => Just(Op::Step),
-        1 => any::<prop::sample::Index>().prop_map(Op::StepWithAbort),
+        4 => Just(Op::Step),
+        4 => Just(Op::Plan),
+        2 => Just(Op::Process),
         1 => any::<prop::sample::Index>().prop_map(Op::Abort),
         1 => any::<bool>().prop_map(|running| Op::Reset { running }),
     ]
@@ -109,6 +145,7 @@ struct Run {
     ids: Vec<String>,
     finished: Vec<String>,
     plans: Vec<String>,
+    in_flight: VecDeque<SchedulerOutput>,
 }
 
 impl Run {
@@ -120,19 +157,25 @@ impl Run {
             ids: Vec::new(),
             finished: Vec::new(),
             plans: Vec::new(),
+            in_flight: VecDeque::new(),
         }
     }
 
     fn apply(&mut self, op: &Op, trace: &mut impl StepTrace) {
         let now = Nanos(self.scheduler.step_id());
         match op {
-            Op::Add { family, prompt_len, max_tokens, priority, salt, skip_cache } => {
+            Op::Add { family, prompt_len, max_tokens, priority, adapter, salt, skip_cache } => {
                 let id = format!("r{}", self.ids.len());
                 let sampling = SamplingParams { max_tokens: Some(*max_tokens), ..SamplingParams::default() };
                 let new = NewRequest {
                     priority: *priority,
                     // Requests of equal priority and arrival can preempt each other for ever, as in vLLM.
-                    arrival_time: Nanos(self.ids.len() as u64),
+                    arrival_time: Some(Nanos(self.ids.len() as u64)),
+                    lora: (*adapter > 0).then(|| LoraRequest {
+                        name: format!("adapter-{adapter}").into(),
+                        id: *adapter,
+                        path: "/adapters".into(),
+                    }),
                     cache_salt: salt.then(|| "tenant".into()),
                     skip_reading_prefix_cache: *skip_cache,
                     ..NewRequest::new(id.as_str(), prompt(*family, *prompt_len), sampling)
@@ -140,14 +183,18 @@ impl Run {
                 self.scheduler.add_request(new, now, trace).expect("shorter than max_model_len");
                 self.ids.push(id);
             }
-            Op::Step => {
-                let plan = self.plan(trace);
-                self.process(&plan, trace);
+            Op::Plan => {
+                self.plan(trace);
+                while self.in_flight.len() > 3 {
+                    self.process(trace);
+                }
             }
-            Op::StepWithAbort(index) => {
-                let plan = self.plan(trace);
-                self.abort(*index, trace);
-                self.process(&plan, trace);
+            Op::Process => self.process(trace),
+            Op::Step => {
+                self.plan(trace);
+                while !self.in_flight.is_empty() {
+                    self.process(trace);
+                }
             }
             Op::Abort(index) => self.abort(*index, trace),
             Op::Reset { running } => {
@@ -159,22 +206,23 @@ impl Run {
         self.scheduler.check().expect("every rule holds");
     }
 
-    fn plan(&mut self, trace: &mut impl StepTrace) -> SchedulerOutput {
+    fn plan(&mut self, trace: &mut impl StepTrace) {
         let plan = self.scheduler.schedule(Nanos(self.scheduler.step_id()), trace);
         self.judge.see(&plan).expect("the judge is content");
         self.plans.push(format!("{plan:?}"));
-        plan
+        self.in_flight.push_back(plan);
     }
 
     /// Samples tokens that depend on the request and its position only.
-    fn process(&mut self, plan: &SchedulerOutput, trace: &mut impl StepTrace) {
+    fn process(&mut self, trace: &mut impl StepTrace) {
+        let Some(plan) = self.in_flight.pop_front() else { return };
         let mut result = ModelRunnerOutput::default();
         for scheduled in &plan.num_scheduled_tokens {
             let token = scheduled.request.slot.0 % 3 + 7_000;
             result.push(if scheduled.samples { std::slice::from_ref(&token) } else { &[] });
         }
         let now = Nanos(self.scheduler.step_id());
-        let outputs = self.scheduler.update_from_output(plan, &result, now, trace).expect("one list per request");
+        let outputs = self.scheduler.update_from_output(&plan, &result, now, trace).expect("one list per request");
         for output in &outputs.outputs {
             if let Some(reason) = output.finish_reason {
                 assert_eq!(reason, FinishReason::Length);

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::collections::VecDeque;
+
 use common::{Harness, args, prompt, request};
 use expect_test::{Expect, expect};
 use stepline_config::{EngineArgs, SchedulingPolicy};
@@ -80,19 +82,20 @@ fn a_scheduled_victim_leaves_the_step() {
     );
 }
 
-/// scheduler 2, example 4.
+/// scheduler 2, example 4: the pass stops although `h1`, which is not visited, could run.
 #[test]
 fn a_request_that_preempts_itself_stops_the_pass() {
     let priority = EngineArgs { scheduling_policy: Some(SchedulingPolicy::Priority), ..args() };
     let mut harness = Harness::new(priority, 4);
-    harness.add(NewRequest { priority: 9, ..request("lo", prompt(1, 8), 30) });
-    harness.add(NewRequest { priority: 1, ..request("h1", prompt(2, 7), 30) });
+    harness.add(NewRequest { priority: 9, ..request("lo", prompt(1, 7), 30) });
+    harness.step();
+    harness.add(NewRequest { priority: 1, ..request("h1", prompt(2, 6), 30) });
     check(
         &harness.step_lines(3),
         &expect![[r#"
-            1 | h1:7 lo:8 | free 
-            2 | h1:1 | preempt lo | free 4 3
-            3 | h1:1 | free 3
+            2 | lo:1 h1:6 | free 
+            3 |  | preempt lo | free 2 1
+            4 | h1:1 | free 2 1
         "#]],
     );
 }
@@ -116,8 +119,9 @@ fn a_request_larger_than_the_pool_waits_for_ever() {
     checked.add(request("big", prompt(1, 9), 8));
     checked.add(request("small", prompt(2, 4), 1));
     assert_eq!(checked.step().num_scheduled_tokens, [], "the head of the queue holds up everybody");
-    assert!(!checked.scheduler.fits_cache(9));
-    assert!(checked.scheduler.fits_cache(8));
+    assert!(!checked.scheduler.fits_cache(9, 8));
+    assert!(checked.scheduler.fits_cache(8, 1), "the last token needs no slot");
+    assert!(!checked.scheduler.fits_cache(8, 2));
 }
 
 /// scheduler 7, example 1.
@@ -125,7 +129,7 @@ fn a_request_larger_than_the_pool_waits_for_ever() {
 fn priorities_decide_the_order_of_admission() {
     let mut harness = Harness::new(EngineArgs { scheduling_policy: Some(SchedulingPolicy::Priority), ..args() }, 40);
     for (id, priority, arrival) in [("z", 1, 3), ("y", 1, 2), ("x", 0, 9), ("w", 1, 2)] {
-        let arrival_time = Nanos(arrival);
+        let arrival_time = Some(Nanos(arrival));
         harness.add(NewRequest { priority, arrival_time, ..request(id, prompt(u32::from(id.as_bytes()[0]), 4), 4) });
     }
     check(
@@ -183,6 +187,96 @@ fn an_abort_of_an_unknown_request_does_nothing() {
     let ids = ["nobody", "A", "A"];
     let ended = harness.scheduler.finish_requests(ids, ExternalFinish::Aborted, Nanos(0), &mut ());
     assert_eq!(ended.len(), 1);
+}
+
+/// scheduler 2.4: a step that preempts admits nobody, though there is room for `small`.
+#[test]
+fn a_step_that_preempts_admits_nobody() {
+    let priority = EngineArgs { scheduling_policy: Some(SchedulingPolicy::Priority), ..args() };
+    let mut harness = Harness::new(priority, 7);
+    harness.add(NewRequest { priority: 0, ..request("A", prompt(1, 8), 20) });
+    harness.add(NewRequest { priority: 9, ..request("B", prompt(2, 12), 20) });
+    harness.step_lines(5);
+    harness.add(NewRequest { priority: 1, ..request("small", prompt(3, 1), 1) });
+    check(
+        &harness.step_lines(2),
+        &expect![[r#"
+            6 | A:1 | preempt B | free 5 4 3
+            7 | A:1 small:1 | free 4 3
+        "#]],
+    );
+}
+
+/// scheduler 2.4.2: `max_num_active_seqs`, not `max_num_seqs`, limits who runs.
+#[test]
+fn no_more_requests_run_than_may_be_active() {
+    let mut harness = Harness::new(EngineArgs { max_num_active_seqs: Some(2), ..args() }, 20);
+    for id in ["a", "b", "c"] {
+        harness.add(request(id, prompt(u32::from(id.as_bytes()[0]), 4), 2));
+    }
+    assert_eq!(harness.step().num_scheduled_tokens.len(), 2);
+    assert_eq!(harness.scheduler.num_waiting(), 1);
+}
+
+/// scheduler 2.4.5 and 5, "Stale output after preemption": with two steps in flight, a preempted request waits for the
+/// output of its last run, which is delivered, before it resumes.
+#[test]
+fn a_preempted_request_resumes_only_after_its_stale_output() {
+    let settings = EngineArgs {
+        scheduling_policy: Some(SchedulingPolicy::Priority),
+        scheduler_reserve_full_isl: Some(false),
+        max_num_scheduled_tokens: Some(4),
+        ..args()
+    };
+    let mut harness = Harness::new(settings, 3);
+    harness.add(NewRequest { priority: 9, ..request("lo", prompt(1, 4), 30) });
+    let mut in_flight = VecDeque::new();
+    let mut plan = |harness: &mut Harness| {
+        let plan = harness.scheduler.schedule(Nanos(0), &mut ());
+        let line = harness.line(&plan) + "\n";
+        in_flight.push_back(plan);
+        line
+    };
+    let mut lines = plan(&mut harness);
+    harness.add(NewRequest { priority: 0, ..request("hi", prompt(2, 12), 1) });
+    for _ in 0..3 {
+        lines += &plan(&mut harness);
+    }
+    // Now there is room for `lo`, but its output of step 1 is still to come.
+    harness.scheduler.finish_requests(["hi"], ExternalFinish::Aborted, Nanos(0), &mut ());
+    lines += &plan(&mut harness);
+    assert_eq!(harness.scheduler.deferred().count(), 1);
+    for plan in in_flight {
+        harness.finish_step(&plan, &mut ());
+    }
+    assert_eq!(harness.outputs[0].outputs.len(), 1, "stale output is delivered");
+    lines += &harness.step_line();
+    check(
+        &lines,
+        &expect![[r#"
+        1 | lo:4 | free 2 3
+        2 | hi:4 | free 3
+        3 | hi:4 | free 
+        4 | hi:4 | preempt lo | free 
+        5 |  | finish hi | free 1 3 2
+        6 | lo:4 | free 3 2"#]],
+    );
+}
+
+/// requests-and-outputs 5: statistics of the first admission stay through a preemption before the first output.
+#[test]
+fn prefill_statistics_are_those_of_the_first_admission() {
+    let mut harness = Harness::new(args(), 10);
+    harness.add(request("A", shared_prompt(9), 1));
+    harness.step();
+    harness.add(request("B", shared_prompt(9), 4));
+    let plan = harness.scheduler.schedule(Nanos(0), &mut ());
+    assert_eq!(plan.scheduled_new_reqs[0].num_computed_tokens, 8);
+    assert!(harness.scheduler.reset_prefix_cache(true, Nanos(0), &mut ()));
+    harness.finish_step(&plan, &mut ());
+    assert_eq!(harness.step().total_num_scheduled_tokens, 9, "nothing is cached any more");
+    let first = &harness.outputs.last().expect("processed").outputs[0];
+    assert_eq!(first.prefill_stats().expect("first record").num_cached_tokens, 8);
 }
 
 /// scheduler 10, example 3.

@@ -289,12 +289,34 @@ fn a_failing_sink_is_switched_off_counted_and_reported_once_and_scheduling_goes_
         let mut trace = StepTracer::new(Some(tracing(1.0, 1.0, 7)), false, Box::new(failing));
         assert_eq!(run(&mut trace), undisturbed);
         assert_eq!(num_calls.load(Ordering::Relaxed), 3, "a sink that has failed is not called again");
-        assert_eq!(trace.stats().num_lost, sink.calls().len() as u64 - 2);
+        assert_eq!(trace.stats().num_lost, sink.calls().len() as u64 - 2, "two records arrived");
         let fault = trace.take_fault().expect("a fault");
         assert!(fault.message.contains(message), "{}", fault.message);
         assert_eq!(fault.panicked, panics);
         assert_eq!(trace.take_fault(), None);
     }
+}
+
+#[test]
+fn a_panicking_sampler_or_clock_never_reaches_scheduling() {
+    let (mut healthy, _) = tracer(tracing(1.0, 1.0, 7));
+    let undisturbed = run(&mut healthy);
+    let broken = StepTracing {
+        batch_sampler: Box::new(|step: u64, _| {
+            assert!(step < 3, "the sampler is broken");
+            true
+        }),
+        ..tracing(1.0, 0.0, 7)
+    };
+    let (mut with_sampler, sink) = tracer(broken);
+    assert_eq!(run(&mut with_sampler), undisturbed);
+    assert_eq!(steps_of(&sink.summaries()), [1, 2]);
+    assert!(with_sampler.take_fault().expect("a fault").message.contains("the sampler is broken"));
+
+    let (trace, _) = tracer(tracing(1.0, 0.0, 7));
+    let mut with_clock = trace.with_clock(|| panic!("the clock is broken"));
+    assert_eq!(run(&mut with_clock), undisturbed);
+    assert!(with_clock.take_fault().expect("a fault").message.contains("the clock is broken"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use stepline_config::{EngineArgs, EngineConfig, SchedulingPolicy};
 use stepline_scheduler::{
@@ -120,8 +120,15 @@ impl<'a> Replayer<'a> {
     }
 
     fn model_output(&mut self, line: &Value) -> Result<()> {
+        let plan = self.plans.front().context("`model_output` without a scheduled step")?;
+        let pairs = line["sampled"].as_array().context("`model_output` without `sampled`")?;
         self.result.clear();
-        for pair in line["sampled"].as_array().context("`model_output` without `sampled`")? {
+        for (idx, pair) in pairs.iter().enumerate() {
+            // The record of a request that has ended meanwhile has no id any more.
+            let scheduled = plan.num_scheduled_tokens.get(idx).context("`sampled` is longer than the step")?;
+            if let Some(id) = self.scheduler.request_id(scheduled.request) {
+                ensure!(pair[0] == id.as_str(), "`sampled[{idx}]` is of {}, the step has `{id}` there", pair[0]);
+            }
             let tokens: Vec<u32> = serde_json::from_value(pair[1].clone()).context("`sampled`")?;
             self.result.push(&tokens);
         }
@@ -209,7 +216,7 @@ fn new_request(request: &Request) -> NewRequest {
     };
     NewRequest {
         priority: request.priority,
-        arrival_time: nanos(request.arrival_time),
+        arrival_time: Some(nanos(request.arrival_time)),
         lora: request.lora.as_ref().map(|lora| LoraRequest {
             name: lora.name.as_str().into(),
             id: lora.int_id,
@@ -305,7 +312,7 @@ fn describe_outputs(scheduler: &Scheduler, step: u64, outputs: &EngineCoreOutput
             json!({
                 "id": scheduler.request_id(output.request).map(ToString::to_string),
                 "new_token_ids": outputs.new_token_ids(output),
-                "finish_reason": output.finish_reason.map(|reason| reason.as_str()),
+                "finish_reason": output.finish_reason.map(stepline_scheduler::FinishReason::as_str),
                 "stop_reason": stop_reason,
                 "num_cached_tokens": output.prefill_stats().map(|stats| stats.num_cached_tokens),
             })

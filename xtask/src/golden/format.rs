@@ -29,6 +29,7 @@ pub(crate) struct Scenario {
 }
 
 #[derive(Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "the fields of the format")]
 pub(crate) struct Config {
     pub(crate) max_num_seqs: u32,
     pub(crate) max_num_active_seqs: Option<u32>,
@@ -116,7 +117,6 @@ pub(crate) struct Lora {
 }
 
 #[derive(Clone, Deserialize)]
-#[expect(clippy::struct_field_names, reason = "the names of the format")]
 pub(crate) struct Repetition {
     pub(crate) max_pattern_size: u32,
     pub(crate) min_pattern_size: u32,

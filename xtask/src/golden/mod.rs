@@ -59,14 +59,18 @@ fn recordings_below(dir: &Path) -> Result<Vec<PathBuf>> {
         let path = entry.with_context(|| format!("{}: cannot list the folder", dir.display()))?.path();
         if path.is_dir() {
             paths.extend(recordings_below(&path)?);
-        } else if let Some(name) = path.file_name().and_then(|name| name.to_str())
-            && (name.ends_with(".jsonl") || name.ends_with(".jsonl.gz"))
-        {
+        } else if is_recording(&path) {
             paths.push(path);
         }
     }
     paths.sort();
     Ok(paths)
+}
+
+fn is_recording(path: &Path) -> bool {
+    let is_gzip = path.extension().is_some_and(|extension| extension == "gz");
+    let path = if is_gzip { path.with_extension("") } else { path.to_owned() };
+    path.extension().is_some_and(|extension| extension == "jsonl")
 }
 
 fn replay_file(path: PathBuf) -> FileResult {

@@ -87,10 +87,9 @@ fn table(rows: &BTreeMap<&str, Row>, total: &Row) -> Table {
 
 fn explain(path: &str, divergence: &Divergence) -> String {
     let Divergence { line, line_type, step, field, expected, got, before } = divergence;
-    let mut text = format!("{path}:{line}: step {step}, {line_type}\n  field     {field}\n");
-    text += &format!("  expected  {expected}\n  got       {got}");
-    for step in before {
-        text += &format!("\n  before    {step}");
-    }
-    text
+    let before: Vec<String> = before.iter().map(|step| format!("\n  before    {step}")).collect();
+    let before = before.concat();
+    format!(
+        "{path}:{line}: step {step}, {line_type}\n  field     {field}\n  expected  {expected}\n  got       {got}{before}"
+    )
 }

@@ -111,14 +111,13 @@ impl Admission {
     /// What to say of a request that is too large for the cache though not for `max_model_len`.
     fn exceeds_kv_cache<E: Executor>(&self, spec: &RequestSpec, engine: &Engine<E>) -> Option<String> {
         let num_prompt_tokens = spec.prompt.num_tokens();
-        let num_tokens = num_prompt_tokens.saturating_add(spec.output_len).min(self.max_model_len);
-        // The last token is sampled and never computed, so it needs no slot.
-        let num_slots = num_tokens - 1;
-        if num_prompt_tokens >= self.max_model_len || engine.scheduler().fits_cache(num_slots) {
+        let scheduler = engine.scheduler();
+        if num_prompt_tokens >= self.max_model_len || scheduler.fits_cache(num_prompt_tokens, spec.output_len) {
             return None;
         }
-        let needed = num_slots.div_ceil(self.block_size);
-        let available = engine.scheduler().kv_cache().step_summary().blocks_total_gpu;
+        let num_tokens = num_prompt_tokens.saturating_add(spec.output_len).min(self.max_model_len);
+        let needed = scheduler.num_blocks_for_request(num_prompt_tokens, spec.output_len);
+        let available = scheduler.kv_cache().step_summary().blocks_total_gpu;
         Some(format!(
             "request `{}`: its {num_tokens} tokens need {needed} KV cache blocks of {}, the cache has {available}; \
              raise num_gpu_blocks_override or lower max_model_len",
@@ -132,7 +131,7 @@ impl Admission {
         let prompt_token_ids = spec.prompt_token_ids(self.seed);
         NewRequest {
             priority: spec.priority,
-            arrival_time: self.arrival_time(spec),
+            arrival_time: Some(self.arrival_time(spec)),
             lora: spec.lora.as_ref().map(|name| self.lora(name)),
             cache_salt: spec.cache_salt.clone(),
             journey: self.is_journey_traced(&spec.id).then(JourneyContext::default),
@@ -160,9 +159,6 @@ impl Admission {
 
     /// Draws from seed and id, so that a higher rate traces a superset.
     fn is_journey_traced(&self, id: &str) -> bool {
-        let Some(rate) = self.journey_rate else { return false };
-        #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double")]
-        let draw = (xxh3_64_with_seed(id.as_bytes(), self.seed) >> 11) as f64 / (1_u64 << 53) as f64;
-        draw < rate.get()
+        self.journey_rate.is_some_and(|rate| rate.admits(xxh3_64_with_seed(id.as_bytes(), self.seed)))
     }
 }

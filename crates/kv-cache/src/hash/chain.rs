@@ -47,7 +47,9 @@ impl HashChain {
     pub fn extend(&mut self, hasher: &mut BlockHasher, tokens: TokenView<'_>, extra: Option<ExtraKeys>) {
         let block_size = hasher.block_size() as usize;
         let num_full = tokens.len() / block_size;
-        self.hashes.reserve_exact(num_full.saturating_sub(self.hashes.len()));
+        if self.hashes.is_empty() {
+            self.hashes.reserve_exact(num_full); // the prompt; what is generated grows it by doubling
+        }
         for block_idx in self.hashes.len()..num_full {
             let start = block_idx * block_size;
             let parent = self.hashes.last().copied();
@@ -64,13 +66,15 @@ impl HashChain {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use super::{HashChain, TokenView};
     use crate::hash::BlockHasher;
 
     #[test]
     fn growing_token_by_token_gives_the_hashes_of_the_whole() {
         let tokens: Vec<u32> = (0..23).collect();
-        let mut hasher = BlockHasher::new(4);
+        let mut hasher = BlockHasher::new(NonZeroU32::new(4).expect("not 0"));
         let mut whole = HashChain::default();
         whole.extend(&mut hasher, TokenView { prompt: &tokens, output: &[] }, None);
         assert_eq!(whole.as_slice().len(), 5);

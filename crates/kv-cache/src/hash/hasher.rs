@@ -1,5 +1,7 @@
 //! The hash of one block.
 
+use std::num::NonZeroU32;
+
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::BlockHash;
@@ -43,8 +45,8 @@ pub struct BlockHasher {
 impl BlockHasher {
     /// A hasher for blocks of `block_size` tokens.
     #[must_use]
-    pub const fn new(block_size: u32) -> Self {
-        Self { block_size, bytes: Vec::new() }
+    pub const fn new(block_size: NonZeroU32) -> Self {
+        Self { block_size: block_size.get(), bytes: Vec::new() }
     }
 
     /// Tokens per block.
@@ -82,11 +84,17 @@ impl BlockHasher {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU32;
+
     use super::{BlockHasher, ExtraKeys};
     use crate::hash::BlockHash;
 
+    fn hasher() -> BlockHasher {
+        BlockHasher::new(NonZeroU32::new(4).expect("not 0"))
+    }
+
     fn hash(parent: Option<BlockHash>, tokens: &[u32; 4], extra: Option<ExtraKeys>) -> BlockHash {
-        BlockHasher::new(4).hash(parent, [tokens, &[]], extra)
+        hasher().hash(parent, [tokens, &[]], extra)
     }
 
     #[test]
@@ -125,7 +133,7 @@ mod tests {
 
     #[test]
     fn where_the_prompt_ends_makes_no_difference() {
-        let mut hasher = BlockHasher::new(4);
+        let mut hasher = hasher();
         let whole = hasher.hash(None, [&[1, 2, 3, 4], &[]], None);
         assert_eq!(hasher.hash(None, [&[1], &[2, 3, 4]], None), whole);
     }

@@ -1,8 +1,8 @@
 //! Block hashes: a chain over a request's tokens, one link per full block.
 //!
 //! The hash of a block covers its tokens, the hash of the block before it and, where they apply, the adapter and
-//! the cache salt. Equal hashes therefore mean equal prefixes. The values are Stepline's own (XXH3, 128 bits):
-//! decisions depend on which hashes are equal, never on their bytes.
+//! the cache salt. Equal hashes are taken for equal prefixes. The values are Stepline's own (XXH3, 128 bits): decisions
+//! depend on which hashes are equal, never on their bytes. XXH3 does not resist a tenant who searches for collisions.
 
 mod chain;
 mod hasher;

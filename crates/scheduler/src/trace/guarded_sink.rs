@@ -13,7 +13,7 @@ pub struct SinkFault {
     pub panicked: bool,
 }
 
-/// Passes calls on to a sink until one of them fails; then the sink is dropped and the calls are counted instead.
+/// Passes records on to a sink until it fails; then the sink is dropped and the records are counted instead.
 pub(crate) struct GuardedSink {
     sink: Option<Box<dyn TraceSink + Send>>,
     fault: Option<SinkFault>,
@@ -25,7 +25,7 @@ impl GuardedSink {
         Self { sink: Some(sink), fault: None, num_lost: 0 }
     }
 
-    /// Calls that a switched-off sink did not get, the failed one included.
+    /// Records that the sink did not get because it, or something else of the trace, had failed.
     pub(crate) const fn num_lost(&self) -> u64 {
         self.num_lost
     }
@@ -35,21 +35,34 @@ impl GuardedSink {
         self.fault.take()
     }
 
-    pub(crate) fn call(&mut self, f: impl FnOnce(&mut dyn TraceSink) -> Result<(), SinkError>) {
-        let Some(sink) = &mut self.sink else {
-            self.num_lost += 1;
-            return;
-        };
+    /// Hands over a record, or counts it as lost.
+    pub(crate) fn record(&mut self, f: impl FnOnce(&mut dyn TraceSink) -> Result<(), SinkError>) {
+        let delivered = self.notify(f);
+        self.num_lost += u64::from(!delivered);
+    }
+
+    /// Tells the sink something that is no record. Returns whether it took notice.
+    pub(crate) fn notify(&mut self, f: impl FnOnce(&mut dyn TraceSink) -> Result<(), SinkError>) -> bool {
+        let Some(sink) = &mut self.sink else { return false };
         // A sink that panicked is never called again, so nobody sees what it left behind.
         match catch_unwind(AssertUnwindSafe(|| f(sink.as_mut()))) {
-            Ok(Ok(())) => {}
+            Ok(Ok(())) => return true,
             Ok(Err(error)) => self.switch_off(SinkFault { message: error.to_string(), panicked: false }),
             Err(panic) => self.switch_off(SinkFault { message: panic_message(panic.as_ref()), panicked: true }),
         }
+        false
+    }
+
+    /// Runs something else of the trace, a sampler or a clock; its panic switches the sink off too.
+    pub(crate) fn guard<T>(&mut self, f: impl FnOnce() -> T) -> Option<T> {
+        let outcome = catch_unwind(AssertUnwindSafe(f));
+        if let Err(panic) = &outcome {
+            self.switch_off(SinkFault { message: panic_message(panic.as_ref()), panicked: true });
+        }
+        outcome.ok()
     }
 
     fn switch_off(&mut self, fault: SinkFault) {
-        self.num_lost += 1;
         self.fault = Some(fault);
         let sink = self.sink.take();
         // Its destructor may panic as well; the first fault is the one worth telling.

@@ -45,14 +45,8 @@ impl HashSampler {
 
 impl Sampler for HashSampler {
     fn sample(&mut self, step: u64, rate: Rate) -> bool {
-        unit_interval(xxh3_64_with_seed(&step.to_le_bytes(), self.seed)) < rate.get()
+        rate.admits(xxh3_64_with_seed(&step.to_le_bytes(), self.seed))
     }
-}
-
-/// Maps 64 uniform bits to 0 ≤ x < 1, exactly: a double holds 53 bits.
-#[expect(clippy::cast_precision_loss, reason = "53 bits fit a double")]
-fn unit_interval(bits: u64) -> f64 {
-    (bits >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// The sampler of the reference's tests: SHA-1 of the text `seed:step`, its first 8 bytes as a fraction of 2^64.
@@ -76,14 +70,8 @@ impl Sampler for Sha1Sampler {
 
 #[cfg(test)]
 mod tests {
-    use super::{HashSampler, Sampler, SamplingStage, unit_interval};
+    use super::{HashSampler, Sampler, SamplingStage};
     use stepline_config::Rate;
-
-    #[test]
-    fn the_unit_interval_excludes_one() {
-        assert!(unit_interval(u64::MAX) < 1.0);
-        assert!(unit_interval(0) <= 0.0);
-    }
 
     #[test]
     fn seeds_and_stages_sample_different_steps() {

@@ -45,20 +45,21 @@ impl StepTracing {
 /// What a tracer has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracerStats {
-    /// Batch summaries recorded.
+    /// Batch summaries made.
     pub num_batch_summaries: u64,
-    /// Request snapshots recorded.
+    /// Request snapshots made.
     pub num_request_snapshots: u64,
-    /// Journey events recorded.
+    /// Journey events made.
     pub num_journey_events: u64,
-    /// Calls that the sink did not get because it had failed.
+    /// Of all these records: those that the sink did not get because it had failed.
     pub num_lost: u64,
 }
 
 /// Samples steps in two stages, builds their records and hands them to a sink.
 ///
 /// A batch summary, then the snapshots of all running requests if the step is sampled twice. A fault of the sink, a
-/// panic included, switches the sink off and is kept for [`take_fault`](Self::take_fault); scheduling never sees it.
+/// panic included, or the panic of a sampler or a clock, switches the sink off and is kept for
+/// [`take_fault`](Self::take_fault); scheduling never sees it.
 pub struct StepTracer {
     steps: Option<StepTracing>,
     journeys: bool,
@@ -108,7 +109,7 @@ impl StepTracer {
 
     /// Ends the trace after `last_step`: the sink delivers what it can.
     pub fn shutdown(&mut self, last_step: u64, now: Nanos) {
-        self.sink.call(|sink| sink.shutdown(last_step, now.0));
+        self.sink.notify(|sink| sink.shutdown(last_step, now.0));
     }
 
     fn journey_event(&mut self, request: &dyn TracedRequest, kind: JourneyEventKind, now: Nanos) {
@@ -133,7 +134,7 @@ impl StepTracer {
             num_preemptions: progress.num_preemptions,
         };
         self.stats.num_journey_events += 1;
-        self.sink.call(|sink| sink.journey_event(&event));
+        self.sink.record(|sink| sink.journey_event(&event));
     }
 
     /// Closes off what was emitted up to a multiple of the closure interval, if anything was.
@@ -144,7 +145,7 @@ impl StepTracer {
         }
         if std::mem::take(&mut self.interval_has_events) {
             let now = view.batch_summary().ts_start_ns;
-            self.sink.call(|sink| sink.interval_closed(step, now));
+            self.sink.notify(|sink| sink.interval_closed(step, now));
         }
     }
 
@@ -152,15 +153,16 @@ impl StepTracer {
     fn record_step(&mut self, view: &dyn StepView, is_rich: bool) {
         let mut summary = view.batch_summary();
         if let Some(clock) = &mut self.clock {
-            summary.ts_end_ns = clock().0.max(summary.ts_start_ns);
+            let now = self.sink.guard(clock).unwrap_or_default();
+            summary.ts_end_ns = now.0.max(summary.ts_start_ns);
             summary.duration_us = (summary.ts_end_ns - summary.ts_start_ns) / 1_000;
         }
         self.stats.num_batch_summaries += 1;
-        self.sink.call(|sink| sink.batch_summary(&summary));
+        self.sink.record(|sink| sink.batch_summary(&summary));
         if is_rich {
             view.for_each_snapshot(&mut |snapshot| {
                 self.stats.num_request_snapshots += 1;
-                self.sink.call(|sink| sink.request_snapshot(snapshot));
+                self.sink.record(|sink| sink.request_snapshot(snapshot));
             });
         }
     }
@@ -171,7 +173,7 @@ impl StepTrace for StepTracer {
         if let Some(journey) = request.journey().filter(|_| self.journeys) {
             let request_id = request.progress().id.clone();
             let start = JourneyStart { request_id, ts_monotonic_ns: now.0, traceparent: journey.traceparent };
-            self.sink.call(|sink| sink.journey_started(&start));
+            self.sink.notify(|sink| sink.journey_started(&start));
         }
         self.journey_event(request, JourneyEventKind::Queued, now);
     }
@@ -195,10 +197,18 @@ impl StepTrace for StepTracer {
     fn step_planned(&mut self, view: &dyn StepView) {
         let Some(steps) = &mut self.steps else { return };
         let step = view.step_id();
-        if steps.batch_sampler.sample(step, steps.sample_rate) {
-            let is_rich = steps.rich_sampler.sample(step, steps.rich_subsample_rate);
-            self.interval_has_events = true;
-            self.record_step(view, is_rich);
+        let sampled = self.sink.guard(|| {
+            let in_batch = steps.batch_sampler.sample(step, steps.sample_rate);
+            in_batch.then(|| steps.rich_sampler.sample(step, steps.rich_subsample_rate))
+        });
+        match sampled {
+            Some(Some(is_rich)) => {
+                self.interval_has_events = true;
+                self.record_step(view, is_rich);
+            }
+            Some(None) => {}
+            // A sampler that panicked is not asked again.
+            None => self.steps = None,
         }
         if step >= self.interval_end {
             self.close_interval(view);

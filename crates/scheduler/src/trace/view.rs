@@ -61,9 +61,8 @@ impl<'a> PlannedStep<'a> {
     }
 }
 
-/// Requests are slots of 32 bits, so their numbers fit.
 fn count(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
+    u32::try_from(n).expect("requests are slots of 32 bits")
 }
 
 impl StepView for PlannedStep<'_> {
