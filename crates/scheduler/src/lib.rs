@@ -48,6 +48,7 @@
 //! | `commit`, `output` | the plan written down, counters advanced |
 //! | `update`, `stop` | what the model returned, and when an output ends |
 //! | `add`, `finish` | requests come and go, resets |
+//! | `tokens`, `events` | what a request gathers on its way |
 //! | `request`, `request_table`, `queue`, `status` | state |
 //! | `step`, `budget`, `limits` | the plan while it is made |
 //! | `features` | adapters |
@@ -58,6 +59,7 @@
 mod add;
 mod budget;
 mod commit;
+mod events;
 mod features;
 mod finish;
 mod ids;
@@ -77,6 +79,7 @@ mod stop;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod time;
+mod tokens;
 pub mod trace;
 mod update;
 mod waiting;

@@ -2,16 +2,13 @@
 
 use std::ops::Range;
 
-use stepline_kv_cache::TokenView;
-
 use crate::ids::{RequestId, RequestSlot};
 use crate::output::{
-    EngineCoreEvent, EngineCoreEventType, EngineCoreOutput, EngineCoreOutputs, ModelRunnerOutput, PrefillStats,
-    RequestNews, ScheduledTokens, SchedulerOutput, SchedulerStats, StopReason,
+    EngineCoreOutput, EngineCoreOutputs, ModelRunnerOutput, PrefillStats, RequestNews, ScheduledTokens,
+    SchedulerOutput, SchedulerStats,
 };
 use crate::scheduler::Scheduler;
 use crate::status::RequestStatus;
-use crate::stop::check_stop;
 use crate::time::Nanos;
 use crate::trace::StepTrace;
 
@@ -191,29 +188,6 @@ impl Scheduler {
         stopped.is_some()
     }
 
-    fn append_token(&mut self, slot: RequestSlot, token: u32) -> Option<(RequestStatus, Option<StopReason>)> {
-        let (state, request) = self.requests.both_mut(slot);
-        request.output_token_ids.push(token);
-        state.num_tokens += 1;
-        let stop = check_stop(state, request, token, self.limits.max_model_len);
-        if state.num_tokens >= state.next_hash_at {
-            self.extend_hashes(slot);
-        }
-        stop
-    }
-
-    /// Hashes the blocks that have become full.
-    pub(crate) fn extend_hashes(&mut self, slot: RequestSlot) {
-        if !self.kv.config().enable_caching {
-            return;
-        }
-        let (state, request) = self.requests.both_mut(slot);
-        let tokens = TokenView { prompt: &request.prompt_token_ids, output: &request.output_token_ids };
-        request.block_hashes.extend(&mut self.hasher, tokens, request.extra_keys);
-        let block_size = self.hasher.block_size();
-        state.next_hash_at = (state.num_tokens / block_size + 1).saturating_mul(block_size);
-    }
-
     /// A record with what is due: tokens always, statistics with the first record, events since the last one.
     fn record(&mut self, slot: RequestSlot, token_ids: Range<u32>) -> EngineCoreOutput {
         let news = self.requests[slot].has_news.then(|| Box::new(self.take_news(slot)));
@@ -239,12 +213,6 @@ impl Scheduler {
             num_cached_tokens,
             num_cache_creation_tokens: num_registered.min(num_prompt_tokens).saturating_sub(num_cached_tokens),
         }
-    }
-
-    pub(crate) fn add_event(&mut self, slot: RequestSlot, event_type: EngineCoreEventType, timestamp: Nanos) {
-        let (state, request) = self.requests.both_mut(slot);
-        state.has_news = true;
-        request.events.push(EngineCoreEvent { event_type, timestamp });
     }
 
     fn take_stats(&mut self) -> SchedulerStats {

@@ -47,7 +47,8 @@ struct Replayer<'a> {
     order: Vec<&'a str>,
     /// Steps scheduled and not processed, oldest first.
     plans: VecDeque<SchedulerOutput>,
-    result: ModelRunnerOutput,
+    /// The model's output for the oldest of them, if it has been told.
+    result: Option<ModelRunnerOutput>,
     /// How each request ended, and its output tokens.
     ends: BTreeMap<String, (String, u64)>,
     before: VecDeque<Value>,
@@ -61,7 +62,7 @@ impl<'a> Replayer<'a> {
             requests: scenario.requests.iter().map(|request| (request.id.as_str(), request)).collect(),
             order: scenario.requests.iter().map(|request| request.id.as_str()).collect(),
             plans: VecDeque::new(),
-            result: ModelRunnerOutput::default(),
+            result: None,
             ends: BTreeMap::new(),
             before: VecDeque::new(),
         })
@@ -80,7 +81,10 @@ impl<'a> Replayer<'a> {
             "schedule" => Ok(Some(self.schedule())),
             "model_output" => self.model_output(line).map(|()| None),
             "engine_output" => self.engine_output().map(Some),
-            "end" => Ok(Some(self.end(line))),
+            "end" => {
+                ensure!(self.plans.is_empty(), "{} steps were never processed", self.plans.len());
+                Ok(Some(self.end(line)))
+            }
             other => bail!("unknown type `{other}`"),
         }
     }
@@ -121,8 +125,10 @@ impl<'a> Replayer<'a> {
 
     fn model_output(&mut self, line: &Value) -> Result<()> {
         let plan = self.plans.front().context("`model_output` without a scheduled step")?;
+        ensure!(line["step"] == plan.step, "output of step {}, expected that of step {}", line["step"], plan.step);
+        ensure!(self.result.is_none(), "the model's output for step {} is told twice", plan.step);
         let pairs = line["sampled"].as_array().context("`model_output` without `sampled`")?;
-        self.result.clear();
+        let mut result = ModelRunnerOutput::default();
         for (idx, pair) in pairs.iter().enumerate() {
             // The record of a request that has ended meanwhile has no id any more.
             let scheduled = plan.num_scheduled_tokens.get(idx).context("`sampled` is longer than the step")?;
@@ -130,14 +136,16 @@ impl<'a> Replayer<'a> {
                 ensure!(pair[0] == id.as_str(), "`sampled[{idx}]` is of {}, the step has `{id}` there", pair[0]);
             }
             let tokens: Vec<u32> = serde_json::from_value(pair[1].clone()).context("`sampled`")?;
-            self.result.push(&tokens);
+            result.push(&tokens);
         }
+        self.result = Some(result);
         Ok(())
     }
 
     fn engine_output(&mut self) -> Result<Value> {
         let plan = self.plans.pop_front().context("`engine_output` without a scheduled step")?;
-        let outputs = self.scheduler.update_from_output(&plan, &self.result, Nanos(0), &mut ())?;
+        let result = self.result.take().context("`engine_output` without a `model_output`")?;
+        let outputs = self.scheduler.update_from_output(&plan, &result, Nanos(0), &mut ())?;
         let got = describe_outputs(&self.scheduler, plan.step, &outputs);
         for output in &outputs.outputs {
             let id = self.scheduler.request_id(output.request).context("the record of an unknown request")?;

@@ -144,6 +144,9 @@ impl Recording {
                 if lines.last().map(line_type) != Some("end") {
                     bail!("the last line is not `end`: the file is cut off");
                 }
+                if lines.iter().filter(|line| line_type(line) == "end").count() > 1 {
+                    bail!("there is more than one `end` line");
+                }
                 Ok(Self { scenario: Some(scenario), kind, lines })
             }
             other => Ok(Self { scenario: None, kind: other.to_owned(), lines }),

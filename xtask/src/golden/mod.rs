@@ -152,6 +152,36 @@ mod tests {
     }
 
     #[test]
+    fn a_recording_with_a_line_dropped_or_doubled_is_never_exact() {
+        for name in ["vllm-0.32/budget_shared.jsonl", "seed-tracing/06_aborts.jsonl"] {
+            let whole = lines(name);
+            for idx in 1..whole.len() - 1 {
+                // A file may have less to abort or to draft; everything else belongs together.
+                if ["draft_tokens", "abort"].contains(&whole[idx]["type"].as_str().unwrap_or_default()) {
+                    continue;
+                }
+                let mut dropped = whole.clone();
+                dropped.remove(idx);
+                let mut doubled = whole.clone();
+                doubled.insert(idx, whole[idx].clone());
+                for (what, lines) in [("dropped", dropped), ("doubled", doubled)] {
+                    let outcome = replay(&Recording::from_lines(lines).expect("still a recording"));
+                    assert!(!matches!(outcome, Ok(Outcome::Exact)), "{name}: line {} {what}", idx + 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_recording_that_runs_an_unknown_request_is_an_error_and_no_panic() {
+        let mut lines = lines("seed-tracing/06_aborts.jsonl");
+        let schedule = lines.iter_mut().find(|line| line["type"] == "schedule" && line["running"][0].is_string());
+        schedule.expect("somebody runs")["running"][0] = json!("nobody");
+        let error = replay(&Recording::from_lines(lines).expect("still a recording")).err().expect("refused");
+        assert!(format!("{error:#}").contains("request `nobody` runs"), "{error:#}");
+    }
+
+    #[test]
     fn a_cut_off_recording_is_refused() {
         let mut lines = lines("vllm-0.32/single_basic.jsonl");
         lines.pop();

@@ -11,6 +11,7 @@ use super::{FileResult, Outcome};
 struct Row {
     files: usize,
     steps: usize,
+    exact_steps: usize,
     exact: usize,
     different: usize,
     not_supported: usize,
@@ -21,16 +22,19 @@ impl Row {
         self.files += 1;
         self.steps += result.num_steps;
         match result.outcome {
-            Outcome::Exact => self.exact += 1,
+            Outcome::Exact => {
+                self.exact += 1;
+                self.exact_steps += result.num_steps;
+            }
             Outcome::Different(_) | Outcome::Unreadable(_) => self.different += 1,
             Outcome::NotSupported(_) => self.not_supported += 1,
         }
     }
 
-    fn cells(&self, name: &str) -> [String; 6] {
-        let numbers = [self.files, self.steps, self.exact, self.different, self.not_supported].map(|n| n.to_string());
-        let [files, steps, exact, different, not_supported] = numbers;
-        [name.to_owned(), files, steps, exact, different, not_supported]
+    fn cells(&self, name: &str) -> Vec<String> {
+        let numbers = [self.files, self.exact, self.different, self.not_supported, self.steps, self.exact_steps]
+            .map(|n| n.to_string());
+        std::iter::once(name.to_owned()).chain(numbers).collect()
     }
 }
 
@@ -74,7 +78,7 @@ fn line(result: &FileResult) -> String {
 fn table(rows: &BTreeMap<&str, Row>, total: &Row) -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_BORDERS_ONLY);
-    table.set_header(["kind", "files", "steps", "exact", "different", "not supported yet"]);
+    table.set_header(["kind", "files", "exact", "different", "not supported yet", "steps", "exact steps"]);
     for (kind, row) in rows {
         table.add_row(row.cells(kind));
     }

@@ -8,7 +8,7 @@ mod spans;
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use stepline_config::Rate;
 use stepline_scheduler::Nanos;
@@ -49,6 +49,7 @@ struct Replayer<'a> {
     model: Model<'a>,
     tracer: Option<StepTracer>,
     spans: RecordedSpans,
+    is_shut_down: bool,
     before: Vec<String>,
 }
 
@@ -57,7 +58,7 @@ impl<'a> Replayer<'a> {
         let spans = RecordedSpans::new(scenario);
         let tracing = scenario.tracing.as_ref().context("a scenario without tracing")?;
         let tracer = tracing.endpoint.then(|| tracer(tracing, &spans)).transpose()?;
-        Ok(Self { model: Model::new(scenario), tracer, spans, before: Vec::new() })
+        Ok(Self { model: Model::new(scenario), tracer, spans, is_shut_down: false, before: Vec::new() })
     }
 
     /// Does what the line says. Returns the name of the call that it stands for.
@@ -85,6 +86,7 @@ impl<'a> Replayer<'a> {
                 "update"
             }
             "shutdown" => {
+                ensure!(!std::mem::replace(&mut self.is_shut_down, true), "a second `shutdown`");
                 if let Some(tracer) = trace {
                     tracer.shutdown(self.model.step(), Nanos(0));
                 }
@@ -94,7 +96,11 @@ impl<'a> Replayer<'a> {
                 self.model.model_output(line)?;
                 "execute"
             }
-            "draft_tokens" | "end" => "nothing",
+            "end" => {
+                self.model.end(line)?;
+                "nothing"
+            }
+            "draft_tokens" => "nothing",
             other => bail!("unknown type `{other}`"),
         })
     }

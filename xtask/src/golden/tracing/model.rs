@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use stepline_scheduler::trace::{RequestProgress, StepTrace, StepView, TracedRequest};
 use stepline_scheduler::{JourneyContext, Nanos};
@@ -131,7 +131,8 @@ impl StepView for PlannedStep<'_, '_> {
 
     fn for_each_snapshot(&self, visit: &mut dyn FnMut(&RequestSnapshot)) {
         for id in &self.model.running {
-            visit(&self.model.requests[id].snapshot(self.model.step));
+            let request = self.model.requests.get(id).expect("running requests were checked to be known");
+            visit(&request.snapshot(self.model.step));
         }
     }
 }
@@ -150,7 +151,10 @@ pub(super) struct Model<'a> {
     requests: BTreeMap<String, Tracked<'a>>,
     running: Vec<String>,
     in_flight: VecDeque<InFlight>,
-    sampled: Vec<(String, u32)>,
+    /// Tokens of each request that the model returned for the oldest of them, if they have been told.
+    sampled: Option<Vec<(String, u32)>>,
+    /// How requests ended, and their output tokens.
+    ends: BTreeMap<String, (FinishStatus, u32)>,
 }
 
 const NOW: Nanos = Nanos(0);
@@ -159,12 +163,13 @@ impl<'a> Model<'a> {
     pub(super) fn new(scenario: &'a Scenario) -> Self {
         Self {
             scenario,
-            num_gpu_blocks: scenario.config.num_gpu_blocks,
+            num_gpu_blocks: scenario.config.num_gpu_blocks.max(1),
             step: 0,
             requests: BTreeMap::new(),
             running: Vec::new(),
             in_flight: VecDeque::new(),
-            sampled: Vec::new(),
+            sampled: None,
+            ends: BTreeMap::new(),
         }
     }
 
@@ -190,6 +195,7 @@ impl<'a> Model<'a> {
             prefill_done_tokens: 0,
             num_scheduled_tokens: 0,
         };
+        ensure!(!self.requests.contains_key(id), "request `{id}` is added twice");
         trace.queued(&InStep { request: &tracked, step: self.step }, NOW);
         self.requests.insert(id.to_owned(), tracked);
         Ok(())
@@ -200,6 +206,7 @@ impl<'a> Model<'a> {
         for id in texts(&line["aborted"]) {
             let request = self.requests.remove(&id).context("an unknown request is aborted")?;
             trace.finished(&InStep { request: &request, step: self.step }, status, NOW);
+            self.ends.insert(id.clone(), (status, request.num_output_tokens));
             self.running.retain(|other| *other != id);
         }
         Ok(())
@@ -215,11 +222,16 @@ impl<'a> Model<'a> {
     }
 
     pub(super) fn schedule(&mut self, line: &Value, trace: &mut impl StepTrace) -> Result<()> {
-        self.step = line["step"].as_u64().context("`schedule` without a step")?;
+        let step = line["step"].as_u64().context("`schedule` without a step")?;
+        ensure!(step == self.step + 1, "step {step} follows step {}", self.step);
+        self.step = step;
         for id in self.in_order_of_preemption(texts(&line["preempted"])) {
             self.preempt(&id, trace)?;
         }
         self.running = texts(&line["running"]);
+        if let Some(id) = self.running.iter().find(|id| !self.requests.contains_key(*id)) {
+            bail!("request `{id}` runs, but was not added or has ended");
+        }
         self.take_in_tables(line)?;
         let in_flight = self.take_in_tokens(line)?;
         self.report_admissions(line, &in_flight, trace)?;
@@ -230,16 +242,20 @@ impl<'a> Model<'a> {
     }
 
     pub(super) fn model_output(&mut self, line: &Value) -> Result<()> {
+        let oldest = self.in_flight.front().context("`model_output` without a scheduled step")?;
+        ensure!(line["step"] == oldest.step, "output of step {}, expected that of step {}", line["step"], oldest.step);
+        ensure!(self.sampled.is_none(), "the model's output for step {} is told twice", oldest.step);
         let pairs = line["sampled"].as_array().context("`model_output` without `sampled`")?;
         let length = |value: &Value| u32::try_from(value.as_array().map_or(0, Vec::len)).unwrap_or(u32::MAX);
-        self.sampled =
-            pairs.iter().map(|pair| (pair[0].as_str().unwrap_or_default().to_owned(), length(&pair[1]))).collect();
+        let told = pairs.iter().map(|pair| (pair[0].as_str().unwrap_or_default().to_owned(), length(&pair[1])));
+        self.sampled = Some(told.collect());
         Ok(())
     }
 
     pub(super) fn engine_output(&mut self, line: &Value, trace: &mut impl StepTrace) -> Result<()> {
         let in_flight = self.in_flight.pop_front().context("output without a step")?;
-        self.take_back_rejected(&in_flight);
+        let sampled = self.sampled.take().context("`engine_output` without a `model_output`")?;
+        self.take_back_rejected(&in_flight, &sampled);
         for output in line["outputs"].as_array().context("`engine_output` without `outputs`")? {
             let id = output["id"].as_str().context("an output without an id")?;
             let request = self.requests.get_mut(id).context("output of an unknown request")?;
@@ -258,9 +274,26 @@ impl<'a> Model<'a> {
             if let Some(reason) = output["finish_reason"].as_str() {
                 let status = if reason == "stop" { FinishStatus::Stopped } else { reason.parse()? };
                 trace.finished(&view, status, NOW);
+                self.ends.insert(id.to_owned(), (status, request.num_output_tokens));
                 self.requests.remove(id);
                 self.running.retain(|other| other != id);
             }
+        }
+        Ok(())
+    }
+
+    /// Compares what is left with the `end` line.
+    pub(super) fn end(&self, line: &Value) -> Result<()> {
+        ensure!(self.in_flight.is_empty(), "{} steps were never processed", self.in_flight.len());
+        ensure!(line["steps"] == self.step, "{} steps, the file says {}", self.step, line["steps"]);
+        for told in line["requests"].as_array().into_iter().flatten() {
+            let id = told[0].as_str().unwrap_or_default();
+            let Some((status, num_output_tokens)) = self.ends.get(id) else { bail!("request `{id}` has not ended") };
+            ensure!(
+                told[1] == status.as_str() && told[2] == *num_output_tokens,
+                "request `{id}` ended as {} with {num_output_tokens} tokens, the file says {told}",
+                status.as_str()
+            );
         }
         Ok(())
     }
@@ -362,9 +395,9 @@ impl<'a> Model<'a> {
     }
 
     /// Draft tokens that the model did not accept were not computed after all.
-    fn take_back_rejected(&mut self, in_flight: &InFlight) {
+    fn take_back_rejected(&mut self, in_flight: &InFlight, sampled: &[(String, u32)]) {
         for (id, _, num_drafts) in in_flight.scheduled.iter().filter(|(_, _, num_drafts)| *num_drafts > 0) {
-            let num_sampled = self.sampled.iter().find(|(other, _)| other == id).map_or(0, |(_, n)| *n);
+            let num_sampled = sampled.iter().find(|(other, _)| other == id).map_or(0, |(_, n)| *n);
             if let Some(request) = self.requests.get_mut(id) {
                 let num_rejected = (num_drafts + 1).saturating_sub(num_sampled);
                 request.num_computed_tokens = request.num_computed_tokens.saturating_sub(num_rejected);
