@@ -17,7 +17,8 @@ record! {
         ts_start_ns: u64 = SpanAttributes::STEP_TS_START_NS, unit::NANOSECONDS;
         /// Monotonic time at which the decision was made.
         ts_end_ns: u64 = SpanAttributes::STEP_TS_END_NS, unit::NANOSECONDS;
-        /// Time between the two, rounded down.
+        /// Time between the two, rounded down: the scheduling call, not the step. 0 in a replay, where the call takes no
+        /// virtual time.
         duration_us: u64 = SpanAttributes::STEP_DURATION_US, unit::MICROSECONDS;
         /// Running requests after the decision.
         running_depth: u32 = SpanAttributes::QUEUE_RUNNING_DEPTH, unit::REQUESTS;

@@ -54,7 +54,7 @@ pub(crate) fn print(results: &[FileResult], verbose: bool) {
     }
     println!("{}", table(&rows, &total));
     for (reason, files) in reasons {
-        println!("not supported yet: {reason} ({files} files)");
+        println!("not supported yet: {reason} ({files} {})", if files == 1 { "file" } else { "files" });
     }
     for result in results {
         match &result.outcome {
