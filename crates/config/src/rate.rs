@@ -179,8 +179,7 @@ mod tests {
 
     use super::*;
 
-    proptest! {
-        #[test]
+    #[test]
     fn no_bits_are_in_nothing_and_all_bits_are_in_everything() {
         for bits in [0, 1, u64::MAX / 2, u64::MAX] {
             assert!(!Rate::ZERO.admits(bits));
@@ -190,7 +189,8 @@ mod tests {
         assert!(half.admits(u64::MAX / 2) && !half.admits(u64::MAX / 2 + 1));
     }
 
-    #[test]
+    proptest! {
+        #[test]
         fn a_rate_is_exactly_a_number_from_0_to_1(value in prop_oneof![any::<f64>(), -0.5..1.5]) {
             prop_assert_eq!(Rate::new(value).is_ok(), value >= 0.0 && value <= 1.0);
             prop_assert_eq!(Watermark::new(value).is_ok(), value >= 0.0 && value < 1.0);
