@@ -97,31 +97,56 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Every fault of a configuration; at least one.
+/// Faults that are kept: more only say again that the input is something else.
+pub(crate) const MAX_KEPT: usize = 1000;
+/// Faults that are printed: about a screen.
+const MAX_PRINTED: usize = 20;
+
+/// The faults of a configuration; at least one.
+///
+/// Prints the first 20, and how many more there are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigErrors(Vec<Fault>);
+pub struct ConfigErrors {
+    /// The first [`MAX_KEPT`] of them.
+    kept: Vec<Fault>,
+    num_faults: usize,
+}
 
 impl ConfigErrors {
     /// `Ok` if there are no faults.
-    pub(crate) fn check(faults: Vec<Fault>) -> Result<(), Self> {
-        if faults.is_empty() { Ok(()) } else { Err(Self(faults)) }
+    pub(crate) fn check(mut faults: Vec<Fault>) -> Result<(), Self> {
+        let num_faults = faults.len();
+        if num_faults == 0 {
+            return Ok(());
+        }
+        faults.truncate(MAX_KEPT);
+        Err(Self { kept: faults, num_faults })
     }
 
-    /// The faults, in the order of layers, then of settings.
+    /// The faults, in the order of layers, then of settings; of more than 1000, the first 1000.
     #[must_use]
     pub fn faults(&self) -> &[Fault] {
-        &self.0
+        &self.kept
+    }
+
+    /// How many faults there are, those that were not kept included.
+    #[must_use]
+    pub const fn num_faults(&self) -> usize {
+        self.num_faults
     }
 }
 
 impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_slice() {
-            [fault] => write!(f, "invalid configuration: {fault}"),
-            faults => {
-                write!(f, "invalid configuration, {} faults:", faults.len())?;
-                faults.iter().try_for_each(|fault| write!(f, "\n  {fault}"))
-            }
+        if let [fault] = self.kept.as_slice() {
+            return write!(f, "invalid configuration: {fault}");
+        }
+        write!(f, "invalid configuration, {} faults:", self.num_faults)?;
+        self.kept.iter().take(MAX_PRINTED).try_for_each(|fault| write!(f, "\n  {fault}"))?;
+        match self.num_faults.saturating_sub(MAX_PRINTED) {
+            0 => Ok(()),
+            1 => f.write_str("\n  and 1 more fault"),
+            num_more => write!(f, "\n  and {num_more} more faults"),
         }
     }
 }

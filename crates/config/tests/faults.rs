@@ -190,6 +190,40 @@ fn a_file_that_is_no_configuration_is_refused_with_the_reason() {
 }
 
 #[test]
+fn of_very_many_faults_the_first_are_printed_and_the_rest_is_counted() {
+    let files = Files::new();
+    let num_keys = 20_000;
+    for (name, start, line, end) in [
+        ("a.toml", "", "unknown_N = 1\n", "block_size = 0"),
+        ("a.yaml", "", "unknown_N: 1\n", "block_size: 0"),
+        ("a.json", "{", "\"unknown_N\": 1,\n", "\"block_size\": 0}"),
+    ] {
+        let lines: String = (1..=num_keys).map(|number| line.replace('N', &number.to_string())).collect();
+        let path = files.write(name, format!("{start}{lines}{end}"));
+        let error = Loader::new().file(&path).load().expect_err(name);
+        assert_eq!((error.num_faults(), error.faults().len()), (num_keys + 1, 1000), "{name}");
+        assert_eq!(error.faults()[999].to_string(), format!("{}:1000: unknown_1000: no such setting", path.display()));
+        let printed = error.to_string();
+        assert_eq!(printed.lines().count(), 1 + 20 + 1, "{printed}");
+        assert!(printed.starts_with("invalid configuration, 20001 faults:\n"), "{printed}");
+        assert!(printed.ends_with("unknown_20: no such setting\n  and 19981 more faults"), "{printed}");
+    }
+}
+
+#[test]
+fn a_key_deep_in_a_long_file_is_named_with_its_line() {
+    let files = Files::new();
+    for (name, text) in [
+        ("a.toml", format!("{}block_size = 0", "# é\n".repeat(50_000))),
+        ("a.yaml", format!("{}block_size: 0", "# é\n".repeat(50_000))),
+        ("a.json", format!("{{{}\"block_size\": 0}}", "\n".repeat(50_000))),
+    ] {
+        let error = Loader::new().file(files.write(name, text)).load().expect_err(name).to_string();
+        assert!(error.contains(&format!("{name}:50001: block_size = 0: ")), "{error}");
+    }
+}
+
+#[test]
 fn a_variable_that_is_unknown_or_unreadable_is_named() {
     let files = Files::new();
     let variables = environment([

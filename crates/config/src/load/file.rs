@@ -105,9 +105,3 @@ fn parse(format: Format, text: &str) -> Result<Vec<FileEntry>, SyntaxError> {
         Format::Json => json::parse(text),
     }
 }
-
-/// The line, counted from 1, of a byte of `text`.
-pub(super) fn line_at(text: &str, byte: usize) -> usize {
-    let end = byte.min(text.len());
-    text.bytes().take(end).filter(|byte| *byte == b'\n').count() + 1
-}

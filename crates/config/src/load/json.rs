@@ -5,8 +5,9 @@ use std::fmt;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue as RawJson;
 
-use super::file::{FileEntry, SyntaxError, line_at};
+use super::file::{FileEntry, SyntaxError};
 use super::layer::RawValue;
+use super::lines::LineIndex;
 use crate::settings::Value;
 
 /// Takes `text` apart. Values are kept as slices of it, whose place tells the line; however deep, they are not
@@ -18,9 +19,10 @@ pub(super) fn parse(text: &str) -> Result<Vec<FileEntry>, SyntaxError> {
         line: Some(error.line()).filter(|line| *line > 0),
         reason: format!("cannot be read as JSON: {error}"),
     })?;
+    let lines = LineIndex::new(text);
     let entry = |(key, value): (String, &RawJson)| {
         let offset = value.get().as_ptr().addr() - text.as_ptr().addr();
-        FileEntry { key, value: value_of(value.get()), line: line_at(text, offset) }
+        FileEntry { key, value: value_of(value.get()), line: lines.line_at(offset) }
     };
     Ok(members.into_iter().map(entry).collect())
 }

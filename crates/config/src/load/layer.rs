@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use figment::value::{Dict, Map, Tag};
 use figment::{Metadata, Profile, Provider};
 
-use crate::error::{Fault, Origin, Problem};
+use crate::error::{Fault, MAX_KEPT, Origin, Problem};
 use crate::settings::{SETTINGS, Setting, Value};
 
 /// Longer values are cut in messages.
@@ -50,7 +50,9 @@ impl Layer {
         let mut layer = Self { name, entries: BTreeMap::new(), refused: BTreeSet::new() };
         for Entry { key, value, origin } in entries {
             let Some(setting) = Setting::find(&key.replace('-', "_")) else {
-                let problem = Problem::Unknown { nearest: nearest(&key) };
+                // A comparison with every name costs more than the reading of a key: none for what is not kept.
+                let nearest = if faults.len() < MAX_KEPT { nearest(&key) } else { None };
+                let problem = Problem::Unknown { nearest };
                 faults.push(Fault { field: shortened(&key), value: None, problem, origin: Some(origin) });
                 continue;
             };

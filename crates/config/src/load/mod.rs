@@ -7,6 +7,7 @@ mod environment;
 mod file;
 mod json;
 mod layer;
+mod lines;
 mod toml;
 mod yaml;
 

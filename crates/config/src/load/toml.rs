@@ -2,21 +2,23 @@
 
 use toml_edit::{Document, Item, Value as TomlValue};
 
-use super::file::{FileEntry, SyntaxError, line_at};
+use super::file::{FileEntry, SyntaxError};
 use super::layer::RawValue;
+use super::lines::LineIndex;
 use crate::settings::Value;
 
 /// Takes `text` apart. Keys stand at the top level; a table is a value that no setting takes.
 pub(super) fn parse(text: &str) -> Result<Vec<FileEntry>, SyntaxError> {
+    let lines = LineIndex::new(text);
     let document = Document::parse(text).map_err(|error| SyntaxError {
-        line: error.span().map(|span| line_at(text, span.start)),
+        line: error.span().map(|span| lines.line_at(span.start)),
         reason: format!("is not TOML: {}", error.message().replace('\n', "; ")),
     })?;
     let table = document.as_table();
     let entries = table.iter().map(|(key, item)| {
         // A table has no span if only its sub-tables are written; its key has one all the same.
         let span = table.key(key).and_then(toml_edit::Key::span).or_else(|| item.span());
-        FileEntry { key: key.to_owned(), value: value_of(item), line: span.map_or(1, |span| line_at(text, span.start)) }
+        FileEntry { key: key.to_owned(), value: value_of(item), line: span.map_or(1, |span| lines.line_at(span.start)) }
     });
     Ok(entries.collect())
 }
