@@ -14,10 +14,15 @@ Names, meanings and rules are vLLM's. A setting comes from, later ones first in 
 1. its default,
 2. a file, `--config FILE`: TOML, YAML or JSON by the extension; keys as below, or with dashes,
 3. an environment variable: `STEPLINE_` and the name in capitals, as `STEPLINE_MAX_NUM_SEQS`,
-4. a flag: the name with dashes, as `--max-num-seqs`; true and false are `--name` and `--no-name`.
+4. a flag: the name with dashes, as `--max-num-seqs`; true and false are `--name` and `--no-name`. Of a flag given
+   twice, or together with its opposite, the last one counts, as in Python's argparse.
+
+Files are flat: every setting stands at the top level, in no table. A key given twice is an error, and so is a variable
+that is empty: unset it instead.
 
 Wrong values and unknown names are errors in every layer, also where a higher layer gives the setting again, and all
-of them are reported together. `stepline config show` prints every value with its origin.
+of them are found together. `stepline config show` prints every value with its origin. Where values are shown, a user
+and password in `otlp_traces_endpoint` appear as `***`.
 
 The defaults of `max_num_batched_tokens` and `max_num_seqs` are those of vLLM's server on a device of less than 70 GiB;
 Stepline has no device to ask.

@@ -3,6 +3,7 @@
 use crate::choices::{DetailedTraces, PrefixCachingHashAlgo, SchedulingPolicy};
 use crate::notice::Notice;
 use crate::rate::{Rate, Watermark};
+use crate::redact::without_user_info;
 use crate::settings::{DefaultValue, Effect, SETTINGS, Value};
 
 /// Everything that an engine needs to know, resolved.
@@ -33,7 +34,7 @@ pub struct ModelConfig {
 /// The paged KV cache of one full-attention group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheConfig {
-    /// Tokens per block; at least 1.
+    /// Tokens per block; from 1 to 65,536.
     pub block_size: u32,
     /// Blocks, the null block included; `None` if the executor decides. From `num_gpu_blocks_override`.
     pub num_gpu_blocks: Option<u32>,
@@ -87,7 +88,7 @@ pub struct LoraConfig {
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of vLLM of its own")]
 pub struct ObservabilityConfig {
-    /// The collector that receives traces, as a URL.
+    /// The collector that receives traces, as a URL; with user and password, if it has them.
     pub otlp_traces_endpoint: Option<String>,
     /// Whether the way of requests through the engine is traced.
     pub enable_journey_tracing: bool,
@@ -122,10 +123,13 @@ pub struct ObservabilityConfig {
 }
 
 impl EngineConfig {
-    /// Every setting with its value, in the order of [`SETTINGS`].
+    /// Every setting with its value, to be shown, in the order of [`SETTINGS`].
+    ///
+    /// User and password of `otlp_traces_endpoint` are hidden: `http://***@host`.
     #[must_use]
     pub fn values(&self) -> Vec<(&'static str, Value)> {
         let Self { model, cache, scheduler, lora, observability } = self;
+        let endpoint = &observability.otlp_traces_endpoint;
         vec![
             ("max_model_len", count(model.max_model_len)),
             ("block_size", count(cache.block_size)),
@@ -148,7 +152,7 @@ impl EngineConfig {
             ("watermark", Value::Number(scheduler.watermark.get())),
             ("enable_lora", Value::Boolean(lora.is_some())),
             ("max_loras", lora.as_ref().map_or(Value::Unset, |lora| count(lora.max_loras))),
-            ("otlp_traces_endpoint", observability.otlp_traces_endpoint.as_ref().map_or(Value::Unset, text)),
+            ("otlp_traces_endpoint", endpoint.as_ref().map_or(Value::Unset, |url| Value::Text(without_user_info(url)))),
             ("enable_journey_tracing", Value::Boolean(observability.enable_journey_tracing)),
             ("journey_tracing_sample_rate", rate(observability.journey_tracing_sample_rate)),
             ("step_tracing_enabled", Value::Boolean(observability.step_tracing_enabled)),

@@ -56,6 +56,9 @@ pub enum Problem {
         /// The known name that is most like it.
         nearest: Option<&'static str>,
     },
+    /// A table of settings; no setting has its name.
+    #[error("is a table, but configuration files are flat: write its settings at the top level, without it")]
+    Nested,
     /// The same setting twice in one file.
     #[error("given twice; the first is at line {first_line}")]
     Duplicate {

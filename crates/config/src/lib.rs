@@ -38,6 +38,7 @@ mod error;
 mod load;
 mod notice;
 mod rate;
+mod redact;
 mod resolve;
 #[cfg(feature = "schema")]
 pub mod schema;

@@ -49,10 +49,10 @@ fn all_faults_of_all_layers_are_reported_together() {
         &expect![[r#"
             invalid configuration, 11 faults:
               stepline.toml:1: max_num_seqs = 0: must be a whole number, 1 or more (up to 2147483647)
-              stepline.toml:2: step_tracing_sample_rate = NaN: must be a number from 0 to 1
+              stepline.toml:2: step_tracing_sample_rate = nan: must be a number from 0 to 1
               stepline.toml:3: block_sizes: no such setting; did you mean `block_size`?
-              stepline.toml:4: block_size = "16": must be a whole number, 1 or more (up to 2147483647)
-              stepline.toml:5: model: no such setting; did you mean `max_model_len`?
+              stepline.toml:4: block_size = "16": must be a whole number from 1 to 65536
+              stepline.toml:5: model: is a table, but configuration files are flat: write its settings at the top level, without it
               STEPLINE_MAX_NUM_SEQUENCES: no such setting; did you mean `max_num_seqs`?
               STEPLINE_STEP_TRACING_SAMPLE_RATE: step_tracing_sample_rate = "1.5": must be a number from 0 to 1
               STEPLINE_WATERMARK: watermark = "1.0": must be a number from 0 to below 1
@@ -95,11 +95,11 @@ fn a_value_of_the_wrong_type_is_named_with_its_line() {
         , 2 faults:
           d.yaml:1: max_num_seqs = a table: must be a whole number, 1 or more (up to 2147483647)
           d.yaml:2: watermark = 2: must be a number from 0 to below 1
-        : e.yaml:1: step_tracing_sample_rate = NaN: must be a number from 0 to 1
-        : f.yaml:1: step_tracing_sample_rate = inf: must be a number from 0 to 1
+        : e.yaml:1: step_tracing_sample_rate = .nan: must be a number from 0 to 1
+        : f.yaml:1: step_tracing_sample_rate = .inf: must be a number from 0 to 1
         : g.yaml:1: enable_prefix_caching = "yes": must be true or false
-        : h.yaml:1: max_num_seqs = 100000000000000000000000000000000000000000000: must be a whole number, 1 or more (up to 2147483647)
-        : i.yaml:2: block_size = an alias: must be a whole number, 1 or more (up to 2147483647)
+        : h.yaml:1: max_num_seqs = 99999999999999999999999999999999999999999999: must be a whole number, 1 or more (up to 2147483647)
+        : i.yaml:2: block_size = an alias: must be a whole number from 1 to 65536
         , 2 faults:
           j.json:2: step_tracing_sample_rate = 1.5: must be a number from 0 to 1
           j.json:3: watermark = -0.1: must be a number from 0 to below 1
@@ -109,9 +109,45 @@ fn a_value_of_the_wrong_type_is_named_with_its_line() {
         : n.toml:1: step_tracing_sample_rate = inf: must be a number from 0 to 1
         , 2 faults:
           o.toml:1: a: no such setting
-          o.toml:2: block_size = a date: must be a whole number, 1 or more (up to 2147483647)
-        : p.toml:1: scheduler: no such setting; did you mean `scheduler_reserve_full_isl`?
+          o.toml:2: block_size = a date: must be a whole number from 1 to 65536
+        : p.toml:1: scheduler: is a table, but configuration files are flat: write its settings at the top level, without it
     "#]].assert_eq(&out);
+}
+
+#[test]
+fn a_number_is_shown_as_it_was_written() {
+    let files = Files::new();
+    for (number, needs_hint) in [("64.0", true), ("1e2", true), ("2.5", false), ("-0.0", true), ("99999999999", false)]
+    {
+        for (name, text) in [
+            ("a.toml", format!("max_num_seqs = {number} # requests")),
+            ("a.yaml", format!("max_num_seqs: {number} # requests")),
+            ("a.json", format!("{{\"max_num_seqs\": {number} }}")),
+        ] {
+            let error = Loader::new().file(files.write(name, text)).load().expect_err(name).to_string();
+            let hint = if needs_hint { ", written without point and exponent" } else { "" };
+            let expected =
+                format!("max_num_seqs = {number}: must be a whole number, 1 or more (up to 2147483647){hint}");
+            assert!(error.ends_with(&expected), "{error}");
+        }
+    }
+}
+
+#[test]
+fn settings_in_a_table_are_told_to_stand_at_the_top_level() {
+    let files = Files::new();
+    for (name, text) in [
+        ("a.toml", "[model]\nmax_model_len = 5"),
+        ("b.toml", "[[model]]\nmax_model_len = 5"),
+        ("c.toml", "model = { max_model_len = 5 }"),
+        ("d.toml", "model.max_model_len = 5"),
+        ("a.yaml", "model:\n  max_model_len: 5"),
+        ("a.json", "{\"model\": {\"max_model_len\": 5}}"),
+    ] {
+        let error = Loader::new().file(files.write(name, text)).load().expect_err(name).to_string();
+        let rule = "is a table, but configuration files are flat: write its settings at the top level, without it";
+        assert!(error.ends_with(&format!("{name}:1: model: {rule}")), "{error}");
+    }
 }
 
 #[test]
@@ -180,7 +216,7 @@ fn a_file_that_is_no_configuration_is_refused_with_the_reason() {
         a.ini: unknown format: name the file .toml, .yaml, .yml or .json
         noextension: unknown format: name the file .toml, .yaml, .yml or .json
         large.yaml: is larger than 1048576 bytes, which no configuration is
-        deep.json:1: block_size = a list: must be a whole number, 1 or more (up to 2147483647)
+        deep.json:1: block_size = a list: must be a whole number from 1 to 65536
         deep.toml:1: is not TOML: cannot recurse further; max recursion depth met
         deep.yaml:1: is not YAML: recursion limit exceeded
         folder.toml: is not a file
@@ -231,18 +267,20 @@ fn a_variable_that_is_unknown_or_unreadable_is_named() {
         ("STEPLINE_", "1"),
         ("STEPLINE_block_size", "1"),
         ("STEPLINE_BLOCK_SIZE", ""),
+        ("STEPLINE_OTLP_TRACES_ENDPOINT", ""),
         ("STEPLINE_ENABLE_PREFIX_CACHING", "maybe"),
     ]);
     check(
         &files,
         Loader::new().environment(variables),
         &expect![[r#"
-        invalid configuration, 5 faults:
-          STEPLINE_: no such setting
-          STEPLINE_MAX_NUM_SEQ: no such setting; did you mean `max_num_seqs`?
-          STEPLINE_block_size: variables are in capitals: STEPLINE_BLOCK_SIZE
-          STEPLINE_BLOCK_SIZE: block_size = "": must be a whole number, 1 or more (up to 2147483647)
-          STEPLINE_ENABLE_PREFIX_CACHING: enable_prefix_caching = "maybe": must be true or false"#]],
+            invalid configuration, 6 faults:
+              STEPLINE_: no such setting
+              STEPLINE_MAX_NUM_SEQ: no such setting; did you mean `max_num_seqs`?
+              STEPLINE_block_size: variables are in capitals: STEPLINE_BLOCK_SIZE
+              STEPLINE_BLOCK_SIZE: block_size = "": must be a whole number from 1 to 65536; an empty variable is not an absent one: unset it
+              STEPLINE_ENABLE_PREFIX_CACHING: enable_prefix_caching = "maybe": must be true or false
+              STEPLINE_OTLP_TRACES_ENDPOINT: otlp_traces_endpoint = "": must be a text that is not empty; an empty variable is not an absent one: unset it"#]],
     );
 }
 
@@ -286,9 +324,9 @@ fn every_wrong_flag_is_reported_not_only_the_first() {
         &files,
         flags.into_loader(),
         &expect![[r#"
-        invalid configuration, 3 faults:
-          --block-size: block_size = "-5": must be a whole number, 1 or more (up to 2147483647)
-          --watermark: watermark = "-0.1": must be a number from 0 to below 1
-          --step-tracing-sample-rate: step_tracing_sample_rate = "NaN": must be a number from 0 to 1"#]],
+            invalid configuration, 3 faults:
+              --block-size: block_size = "-5": must be a whole number from 1 to 65536
+              --watermark: watermark = "-0.1": must be a number from 0 to below 1
+              --step-tracing-sample-rate: step_tracing_sample_rate = "NaN": must be a number from 0 to 1"#]],
     );
 }

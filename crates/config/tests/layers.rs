@@ -126,6 +126,26 @@ fn every_value_is_shown_with_its_origin_also_as_json() {
 }
 
 #[test]
+fn a_password_in_the_endpoint_reaches_the_configuration_and_is_shown_nowhere() {
+    let url = "http://user:secret@collector:4317";
+    let loaded = load(Loader::new().flag("otlp_traces_endpoint", url));
+    assert_eq!(loaded.config.observability.otlp_traces_endpoint.as_deref(), Some(url));
+    let shown = loaded.values().find(|shown| shown.name == "otlp_traces_endpoint").expect("a setting");
+    assert_eq!(shown.value.to_string(), "http://***@collector:4317");
+    assert_eq!(loaded.to_json()["otlp_traces_endpoint"]["value"], "http://***@collector:4317");
+
+    let files = Files::new();
+    // The right value for the wrong setting, the wrong name for the right value, and the setting twice.
+    let path = files.write("a.yaml", format!("scheduling_policy: {url}\notlp_endpoint: {url}\nwatermark: 2"));
+    let twice =
+        files.write("b.json", format!("{{\"otlp_traces_endpoint\": \"{url}\", \"otlp-traces-endpoint\": \"{url}\"}}"));
+    for loader in [Loader::new().file(path).flag("max_num_seqs", url), Loader::new().file(twice)] {
+        let error = loader.load().expect_err("wrong");
+        assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+    }
+}
+
+#[test]
 fn an_empty_file_changes_nothing() {
     let files = Files::new();
     for (name, text) in [("a.toml", ""), ("a.yaml", ""), ("b.yaml", "# nothing\n---\n"), ("a.json", "{}")] {

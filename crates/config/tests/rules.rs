@@ -89,6 +89,18 @@ fn zero_is_rejected_where_nothing_would_run() {
     rejected(only_the_null_block, "num_gpu_blocks_override = 1: must be a whole number from 2");
 }
 
+#[test]
+fn a_block_holds_1_to_65536_tokens() {
+    let args = |block_size| EngineArgs { block_size: Some(block_size), ..EngineArgs::default() };
+    for block_size in [1, 16, 528, 65_536] {
+        assert_eq!(args(block_size).resolve().expect("valid").cache.block_size, block_size);
+    }
+    for block_size in [0, 65_537, 131_072, u32::MAX] {
+        let expected = format!("block_size = {block_size}: must be a whole number from 1 to 65536");
+        rejected(args(block_size), &expected);
+    }
+}
+
 /// spec: config 2.
 #[test]
 fn settings_of_gpu_memory_are_checked_and_kept() {

@@ -50,15 +50,15 @@ impl<'text> Visitor<'text> for Members {
 fn value_of(text: &str) -> RawValue {
     match text.as_bytes().first() {
         Some(b'[') => RawValue::Other("a list"),
-        Some(b'{') => RawValue::Other("a table"),
+        Some(b'{') => RawValue::Table,
         Some(b'n') => RawValue::Other("null"),
         Some(b't') => RawValue::Typed(Value::Boolean(true)),
         Some(b'f') => RawValue::Typed(Value::Boolean(false)),
         Some(b'"') => serde_json::from_str(text)
             .map_or(RawValue::Other("a text with half a character"), |text| RawValue::Typed(Value::Text(text))),
         _ => match (text.parse(), text.parse()) {
-            (Ok(integer), _) => RawValue::Typed(Value::Integer(integer)),
-            (_, Ok(number)) => RawValue::Typed(Value::Number(number)),
+            (Ok(integer), _) => RawValue::Number(Value::Integer(integer), text.to_owned()),
+            (_, Ok(number)) => RawValue::Number(Value::Number(number), text.to_owned()),
             _ => RawValue::Other("no number"),
         },
     }

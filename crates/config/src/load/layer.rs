@@ -6,7 +6,8 @@ use figment::value::{Dict, Map, Tag};
 use figment::{Metadata, Profile, Provider};
 
 use crate::error::{Fault, MAX_KEPT, Origin, Problem};
-use crate::settings::{SETTINGS, Setting, Value};
+use crate::redact::without_user_info;
+use crate::settings::{Kind, SETTINGS, Setting, Value};
 
 /// Longer values are cut in messages.
 const MAX_SHOWN_CHARS: usize = 60;
@@ -27,9 +28,13 @@ pub(super) struct Entry {
 pub(super) enum RawValue {
     /// The text of a flag or variable, which has no type.
     Untyped(String),
-    /// A scalar of a file.
+    /// A truth or text of a file.
     Typed(Value),
-    /// What no setting takes: a list, a table, a date, null.
+    /// A number of a file, and its text, as `64.0` and `1e2` are no whole numbers but print like some.
+    Number(Value, String),
+    /// A table, which no setting takes.
+    Table,
+    /// What else no setting takes: a list, a date, null.
     Other(&'static str),
 }
 
@@ -52,23 +57,22 @@ impl Layer {
             let Some(setting) = Setting::find(&key.replace('-', "_")) else {
                 // A comparison with every name costs more than the reading of a key: none for what is not kept.
                 let nearest = if faults.len() < MAX_KEPT { nearest(&key) } else { None };
-                let problem = Problem::Unknown { nearest };
+                let problem = if value == RawValue::Table { Problem::Nested } else { Problem::Unknown { nearest } };
                 faults.push(Fault { field: shortened(&key), value: None, problem, origin: Some(origin) });
                 continue;
             };
-            let shown = value.shown();
-            let value = match value {
-                RawValue::Untyped(text) => Some(setting.kind.read(&text)),
-                RawValue::Typed(value) => Some(value),
-                RawValue::Other(_) => None,
+            let read = match &value {
+                RawValue::Untyped(text) => Some(setting.kind.read(text)),
+                RawValue::Typed(value) | RawValue::Number(value, _) => Some(value.clone()),
+                RawValue::Table | RawValue::Other(_) => None,
             };
-            if let Some(value) = value.filter(|value| setting.kind.admits(value)) {
+            if let Some(value) = read.filter(|value| setting.kind.admits(value)) {
                 layer.entries.insert(setting.name, (value, origin));
             } else {
                 layer.refused.insert(setting.name);
-                let field = setting.name.to_owned();
-                let problem = Problem::NotAllowed { allowed: setting.kind.allowed() };
-                faults.push(Fault { field, value: Some(shown), problem, origin: Some(origin) });
+                let problem = Problem::NotAllowed { allowed: value.allowed(setting.kind, &origin) };
+                let (field, shown) = (setting.name.to_owned(), Some(value.shown()));
+                faults.push(Fault { field, value: shown, problem, origin: Some(origin) });
             }
         }
         layer
@@ -107,9 +111,30 @@ fn to_figment(value: &Value) -> figment::value::Value {
 impl RawValue {
     fn shown(&self) -> String {
         match self {
-            Self::Untyped(text) | Self::Typed(Value::Text(text)) => format!("\"{}\"", shortened(text)),
+            // Whatever the setting: a URL may have been given to the wrong one.
+            Self::Untyped(text) | Self::Typed(Value::Text(text)) => {
+                format!("\"{}\"", shortened(&without_user_info(text)))
+            }
             Self::Typed(value) => shortened(&value.to_string()),
+            Self::Number(_, text) => shortened(text),
+            Self::Table => "a table".to_owned(),
             Self::Other(what) => (*what).to_owned(),
+        }
+    }
+
+    /// What would be right instead of this value, to follow "must be", with what is easily misunderstood.
+    fn allowed(&self, kind: Kind, origin: &Origin) -> String {
+        let allowed = kind.allowed();
+        match (self, kind, origin) {
+            (Self::Number(Value::Number(number), text), Kind::Count { .. }, _)
+                if number.fract() == 0.0 && text.contains(['.', 'e', 'E']) =>
+            {
+                format!("{allowed}, written without point and exponent")
+            }
+            (Self::Untyped(text), _, Origin::Variable(_)) if text.is_empty() => {
+                format!("{allowed}; an empty variable is not an absent one: unset it")
+            }
+            _ => allowed,
         }
     }
 }

@@ -59,7 +59,7 @@ pub struct ShownValue {
     pub group: Group,
     /// The setting.
     pub name: &'static str,
-    /// Its value.
+    /// Its value; of the collector's URL, user and password are hidden.
     pub value: Value,
     /// Where the value comes from.
     pub origin: Origin,
@@ -152,7 +152,7 @@ impl LoadedConfig {
         flags.into_loader().environment(std::env::vars_os()).load()
     }
 
-    /// Every value with its origin, group by group.
+    /// Every value with its origin, group by group, as [`EngineConfig::values`] shows it.
     pub fn values(&self) -> impl Iterator<Item = ShownValue> + '_ {
         SETTINGS.iter().zip(self.config.values()).zip(&self.origins).map(|((setting, (_, value)), origin)| ShownValue {
             group: setting.group,

@@ -49,7 +49,7 @@ fn read_entries(events: &mut Events<'_>, entries: &mut Vec<FileEntry>) -> Result
             }
             Event::MappingStart(..) => {
                 events.skip_to_end()?;
-                RawValue::Other("a table")
+                RawValue::Table
             }
             _ => RawValue::Other("an alias"),
         };
@@ -59,22 +59,23 @@ fn read_entries(events: &mut Events<'_>, entries: &mut Vec<FileEntry>) -> Result
 
 /// A scalar without quotes, by the core schema of YAML 1.2.
 fn plain(text: &str) -> RawValue {
-    let value = match text {
-        "" | "~" | "null" | "Null" | "NULL" => return RawValue::Other("null"),
-        "true" | "True" | "TRUE" => Value::Boolean(true),
-        "false" | "False" | "FALSE" => Value::Boolean(false),
-        ".nan" | ".NaN" | ".NAN" => Value::Number(f64::NAN),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Value::Number(f64::INFINITY),
-        "-.inf" | "-.Inf" | "-.INF" => Value::Number(f64::NEG_INFINITY),
+    let number = |value| RawValue::Number(value, text.to_owned());
+    let other_text = || RawValue::Typed(Value::Text(text.to_owned()));
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => RawValue::Other("null"),
+        "true" | "True" | "TRUE" => RawValue::Typed(Value::Boolean(true)),
+        "false" | "False" | "FALSE" => RawValue::Typed(Value::Boolean(false)),
+        ".nan" | ".NaN" | ".NAN" => number(Value::Number(f64::NAN)),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => number(Value::Number(f64::INFINITY)),
+        "-.inf" | "-.Inf" | "-.INF" => number(Value::Number(f64::NEG_INFINITY)),
         // Rust also reads `inf` and `NaN` as numbers; YAML takes them for text.
-        _ if !text.contains(|c: char| c.is_ascii_digit()) => Value::Text(text.to_owned()),
+        _ if !text.contains(|c: char| c.is_ascii_digit()) => other_text(),
         _ => match (text.parse(), text.parse()) {
-            (Ok(integer), _) => Value::Integer(integer),
-            (_, Ok(number)) => Value::Number(number),
-            _ => Value::Text(text.to_owned()),
+            (Ok(integer), _) => number(Value::Integer(integer)),
+            (_, Ok(value)) => number(Value::Number(value)),
+            _ => other_text(),
         },
-    };
-    RawValue::Typed(value)
+    }
 }
 
 struct Events<'input>(Parser<'input, saphyr_parser::StrInput<'input>>);

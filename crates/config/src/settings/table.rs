@@ -29,14 +29,17 @@ const NO_GPU_MEMORY: &str =
     "there is no GPU memory to divide; the executor or num_gpu_blocks_override says how many blocks there are";
 /// Most KV cache blocks: their records take 4 GiB.
 const MAX_NUM_BLOCKS: u64 = 1 << 26;
+/// Most tokens per block. Attention kernels take 16 to 256, and models that mix in Mamba layers some thousands; the
+/// bound leaves ample room above and still catches a count of bytes or of cached tokens given by mistake.
+const MAX_BLOCK_SIZE: u64 = 1 << 16;
 const NO_KV_METRICS: &str = "Stepline does not sample the lifetimes of blocks";
 
 settings! {
     /// Longest sequence in tokens, prompt and output together.
     max_model_len: u32 = Setting::new(Model, Kind::count_from(1), Fixed("131072"));
 
-    /// Tokens per KV cache block.
-    block_size: u32 = Setting::new(Cache, Kind::count_from(1), Fixed("16"));
+    /// Tokens per KV cache block; common are 16 to 256, and what is far larger is no block size but a mistake.
+    block_size: u32 = Setting::new(Cache, Kind::Count { min: 1, max: MAX_BLOCK_SIZE }, Fixed("16"));
     /// KV cache blocks, the null block included, instead of what the executor has.
     num_gpu_blocks_override: u32 = Setting::new(Cache, Kind::Count { min: 2, max: MAX_NUM_BLOCKS }, Unset);
     /// Share of GPU memory that the engine may use.
