@@ -2,7 +2,7 @@
 //!
 //! It knows nothing of scheduling: it turns flags into a configuration, hands a workload to the engine, and shows what
 //! came of it. Results go to standard output, everything else to standard error. Exit codes: 0 for success, 1 for a
-//! failure on the way, 2 for wrong flags, configuration or input.
+//! failure on the way, 2 for wrong flags, configuration or input, 130 and 143 after SIGINT and SIGTERM.
 //!
 //! | module | holds |
 //! |---|---|
@@ -10,11 +10,13 @@
 //! | `config_command` | `stepline config show`, `check` and `schema` |
 //! | `configuration` | flags, environment and file into a configuration |
 //! | `output_file` | files written whole or not at all |
+//! | `interrupt` | SIGINT and SIGTERM |
 //! | `failure` | messages and exit codes |
 
 mod config_command;
 mod configuration;
 mod failure;
+mod interrupt;
 mod output_file;
 mod replay;
 

@@ -24,11 +24,19 @@ impl OutputFile {
         if path == OsStr::new("-") {
             return Ok(Self::Stdout);
         }
+        // A path that ends in a separator or a dot names a directory, also one that is not there.
+        if path.file_name().is_none_or(|name| !ends_with(path, name)) {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory));
+        }
         match fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() => Err(io::Error::from(io::ErrorKind::IsADirectory)),
             Ok(metadata) if !metadata.is_file() => Ok(Self::Direct(path.to_owned())),
             // Through a symbolic link, so that the link stays.
             Ok(_) => Self::replaced(fs::canonicalize(path)?),
+            // Its target may be on a disk that is missing; to put a file in place of the link would hide that.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && fs::symlink_metadata(path).is_ok() => {
+                Err(io::Error::new(error.kind(), "a symbolic link to a file that does not exist"))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::replaced(path.to_owned()),
             Err(error) => Err(error),
         }
@@ -46,6 +54,9 @@ impl OutputFile {
             Self::Replaced(path) => {
                 let mut file = temporary(path)?;
                 file.write_all(content)?;
+                if let Ok(replaced) = fs::metadata(path) {
+                    file.as_file().set_permissions(replaced.permissions())?;
+                }
                 file.as_file().sync_all()?;
                 file.persist(path)?;
                 Ok(())
@@ -60,14 +71,18 @@ impl OutputFile {
     }
 }
 
-/// A new file beside `path`, readable like any other file.
+fn ends_with(path: &Path, name: &OsStr) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(name.as_encoded_bytes())
+}
+
+/// A new file beside `path`, with the mode of any other new file: what the umask leaves.
 fn temporary(path: &Path) -> io::Result<NamedTempFile> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        builder.permissions(fs::Permissions::from_mode(0o644));
+        builder.permissions(fs::Permissions::from_mode(0o666));
     }
     builder.prefix(".stepline-").tempfile_in(parent)
 }
@@ -94,6 +109,39 @@ mod tests {
         assert_eq!(OutputFile::prepare(dir.path()).map_err(|e| e.kind()), Err(io::ErrorKind::IsADirectory));
         let orphan = dir.path().join("missing/out.json");
         assert_eq!(OutputFile::prepare(&orphan).map_err(|e| e.kind()), Err(io::ErrorKind::NotFound));
+    }
+
+    #[test]
+    fn a_path_that_ends_like_a_directory_is_refused_beforehand() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        for name in ["new/", "new/.", "."] {
+            let path = dir.path().join(name);
+            assert_eq!(OutputFile::prepare(&path).map_err(|e| e.kind()), Err(io::ErrorKind::IsADirectory), "{name}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_replaced_file_keeps_its_mode() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("out.json");
+        fs::write(&path, "secret").expect("a file");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+        OutputFile::prepare(&path).and_then(|file| file.write(b"new")).expect("written");
+        assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o600);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_nowhere_is_refused_and_stays() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let link = dir.path().join("link.json");
+        std::os::unix::fs::symlink(dir.path().join("missing.json"), &link).expect("a link");
+        let error = OutputFile::prepare(&link).expect_err("it leads nowhere");
+        assert!(error.to_string().contains("symbolic link"), "{error}");
+        assert!(fs::symlink_metadata(&link).expect("it is there").is_symlink());
     }
 
     #[cfg(target_os = "linux")]

@@ -136,6 +136,11 @@ impl<E: Executor> Engine<E> {
         self.trace.as_mut()
     }
 
+    /// Traces from now on to `trace`.
+    pub fn set_trace(&mut self, trace: StepTracer) {
+        self.trace = Some(trace);
+    }
+
     /// Ends the trace; records after this are lost.
     pub fn shutdown(&mut self) {
         if let Some(trace) = &mut self.trace {

@@ -59,7 +59,7 @@ pub use executor::{
     EXECUTOR_PRESETS, Executor, ExecutorError, ExecutorPreset, SimulatedExecutor, StepTimeError, StepTimeModel,
     StepWork,
 };
-pub use replay::{Progress, RejectReason, Rejection, Replay, ReplayError, ReplayOptions};
+pub use replay::{MemoryLimit, OutOfMemory, Progress, RejectReason, Rejection, Replay, ReplayError, ReplayOptions};
 pub use report::{KvCacheReport, PrefixCacheReport, ReplayReport, RequestCounts, TokenCounts};
 /// The observer that a replay takes, so that a caller needs no other crate for it.
 pub use stepline_scheduler::trace::{StepTracer, StepTracing};

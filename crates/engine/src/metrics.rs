@@ -12,6 +12,10 @@ use crate::report::{PrefixCacheReport, TokenCounts};
 pub(crate) struct Metrics {
     /// Unfinished requests, by slot.
     live: Vec<LiveRequest>,
+    num_live: usize,
+    num_live_prompt_tokens: u64,
+    /// End of the last step that computed something; the end of the replay as far as durations are concerned.
+    pub(crate) last_computation_ended: Nanos,
     pub(crate) finished: u64,
     pub(crate) clipped: u64,
     pub(crate) preemptions: u64,
@@ -54,10 +58,15 @@ impl Metrics {
             output_len: spec.output_len,
             ..LiveRequest::default()
         };
+        self.num_live += 1;
+        self.num_live_prompt_tokens += u64::from(spec.prompt.num_tokens());
     }
 
     /// A step is over.
     pub(crate) fn step(&mut self, outcome: &StepOutcome<'_>) {
+        if !outcome.plan.is_empty() {
+            self.last_computation_ended = outcome.ended;
+        }
         self.preemptions += outcome.plan.preempted_req_ids.len() as u64;
         self.peak_kv_cache_usage = self.peak_kv_cache_usage.max(outcome.kv_cache_usage);
         add(&mut self.prefix_cache, &outcome.outputs.scheduler_stats.prefix_cache_stats);
@@ -86,6 +95,8 @@ impl Metrics {
 
     fn finish(&mut self, request: &LiveRequest) {
         self.finished += 1;
+        self.num_live -= 1;
+        self.num_live_prompt_tokens -= u64::from(request.num_prompt_tokens);
         self.clipped += u64::from(request.num_output_tokens < request.output_len);
         self.num_prompt_tokens += u64::from(request.num_prompt_tokens);
         self.num_output_tokens += u64::from(request.num_output_tokens);
@@ -95,8 +106,18 @@ impl Metrics {
         self.tpot.push(decode_ns.checked_div(u64::from(request.num_output_tokens).saturating_sub(1)).unwrap_or(0));
     }
 
+    /// Requests that were taken in and have not ended.
+    pub(crate) const fn num_live(&self) -> usize {
+        self.num_live
+    }
+
+    /// Their prompt tokens.
+    pub(crate) const fn num_live_prompt_tokens(&self) -> u64 {
+        self.num_live_prompt_tokens
+    }
+
     pub(crate) fn tokens(&self, duration_s: f64) -> TokenCounts {
-        let per_s = |num_tokens: u64| if duration_s > 0.0 { float(num_tokens) / duration_s } else { 0.0 };
+        let per_s = |num_tokens: u64| (duration_s > 0.0).then(|| float(num_tokens) / duration_s);
         TokenCounts {
             prompt: self.num_prompt_tokens,
             output: self.num_output_tokens,

@@ -8,11 +8,13 @@ use crate::replay::Rejection;
 /// What a replay measured, on virtual time: the same for the same workload, configuration and seed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReplayReport {
+    /// The replay was stopped before its end: the figures are of what it had done.
+    pub interrupted: bool,
     /// Requests by their end.
     pub requests: RequestCounts,
     /// Why requests were rejected, by reason.
     pub rejections: Vec<Rejection>,
-    /// From the start of the workload to the last step, seconds.
+    /// From the start of the workload to the end of the last step that computed something, seconds.
     pub duration_s: f64,
     /// `schedule` calls, empty ones included.
     pub steps: u64,
@@ -39,7 +41,7 @@ pub struct ReplayReport {
 /// Requests of a workload by their end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RequestCounts {
-    /// Read from the workload; the sum of finished and rejected.
+    /// Read from the workload; the sum of finished, rejected and unfinished.
     pub total: u64,
     /// Ran to their end.
     pub finished: u64,
@@ -47,6 +49,8 @@ pub struct RequestCounts {
     pub clipped: u64,
     /// Refused on arrival.
     pub rejected: u64,
+    /// Still ran or waited when the replay was interrupted.
+    pub unfinished: u64,
 }
 
 /// Tokens of finished requests.
@@ -56,10 +60,10 @@ pub struct TokenCounts {
     pub prompt: u64,
     /// Output tokens.
     pub output: u64,
-    /// Prompt tokens per second of the replay.
-    pub prompt_per_s: f64,
-    /// Output tokens per second of the replay.
-    pub output_per_s: f64,
+    /// Prompt tokens per second of the replay; `None` if it took no time.
+    pub prompt_per_s: Option<f64>,
+    /// Output tokens per second of the replay; `None` if it took no time.
+    pub output_per_s: Option<f64>,
 }
 
 /// What the prefix cache gave. Requests that were preempted before count apart, as in vLLM.

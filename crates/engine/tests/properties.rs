@@ -78,7 +78,7 @@ fn replay(
 ) -> ReplayReport {
     let executor = SimulatedExecutor::new(STEP_TIME, num_usable_blocks + 1, 5).expect("valid times");
     let requests: Vec<Result<RequestSpec, WorkloadError>> = workload.iter().cloned().map(Ok).collect();
-    let options = ReplayOptions { seed: 5, max_requests: None };
+    let options = ReplayOptions { seed: 5, ..ReplayOptions::default() };
     let mut replay = Replay::new(config, executor, requests, trace, options).expect("a replay");
     replay.run(|_| {}).unwrap_or_else(|e| panic!("{e}"))
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use stepline_config::{EngineArgs, EngineConfig, Rate, SchedulingPolicy};
 use stepline_engine::{
-    Engine, RejectReason, Replay, ReplayError, ReplayOptions, ReplayReport, SimulatedExecutor, StepTimeModel,
+    Engine, MemoryLimit, RejectReason, Replay, ReplayError, ReplayOptions, ReplayReport, SimulatedExecutor,
+    StepTimeModel,
 };
 use stepline_scheduler::trace::{StepTracer, StepTracing};
 use stepline_scheduler::{NewRequest, SamplingParams};
@@ -32,7 +33,7 @@ fn executor(num_usable_blocks: u32, seed: u64) -> SimulatedExecutor {
 
 fn replay(config: &EngineConfig, num_usable_blocks: u32, lines: &str) -> Result<ReplayReport, ReplayError> {
     let workload = WorkloadReader::from_reader("test", Cursor::new(lines.to_owned())).expect("a workload");
-    let options = ReplayOptions { seed: 1, max_requests: None };
+    let options = ReplayOptions { seed: 1, ..ReplayOptions::default() };
     let executor = executor(num_usable_blocks, options.seed);
     Replay::new(config, executor, workload, None, options).expect("a replay").run(|_| {})
 }
@@ -62,7 +63,7 @@ fn times_of_one_request_are_those_of_its_steps() {
     assert_near(report.e2e_ms.mean, 3.0);
     assert_near(report.queue_ms.mean, 0.0);
     assert_eq!((report.tokens.prompt, report.tokens.output), (10, 3));
-    assert_near(report.tokens.output_per_s, 3.0 / 0.503);
+    assert_near(report.tokens.output_per_s.expect("time has passed"), 3.0 / 0.503);
 }
 
 #[test]
@@ -167,6 +168,70 @@ fn requests_that_cannot_run_are_rejected_and_do_not_block_the_rest() {
 }
 
 #[test]
+fn the_arrival_of_a_rejected_request_does_not_prolong_the_replay() {
+    let served = r#"{"arrival_s": 0, "prompt_len": 10, "output_len": 4}"#;
+    let late = r#"{"arrival_s": 1000, "prompt_len": 64, "output_len": 1}"#;
+    let report = report(&config(), 100, &format!("{served}\n{late}\n"));
+    assert_eq!((report.requests.finished, report.requests.rejected), (1, 1));
+    assert_near(report.duration_s, 0.004);
+    assert_near(report.tokens.output_per_s.expect("time has passed"), 1000.0);
+}
+
+#[test]
+fn a_replay_that_took_no_time_has_no_rates() {
+    let report = report(&config(), 100, r#"{"arrival_s": 3, "prompt_len": 64, "output_len": 1}"#);
+    assert_near(report.duration_s, 0.0);
+    assert_eq!((report.tokens.prompt_per_s, report.tokens.output_per_s), (None, None));
+}
+
+#[test]
+fn requests_that_pile_up_end_the_replay_before_memory_does() {
+    let line = "{\"arrival_s\": 0, \"prompt_len\": 10, \"output_len\": 2}\n";
+    let run = |num_requests: usize| {
+        let workload = WorkloadReader::from_reader("test", Cursor::new(line.repeat(num_requests))).expect("a workload");
+        // 40 bytes of tokens for each, and 16 for each full block of 4: 320 for four of them.
+        let options = ReplayOptions { max_request_memory_bytes: 320, ..ReplayOptions::default() };
+        Replay::new(&config(), executor(100, 0), workload, None, options).expect("a replay").run(|_| {})
+    };
+    assert_eq!(run(4).expect("four are within the limit").requests.finished, 4);
+    let error = run(5).expect_err("the fifth is over the limit");
+    let ReplayError::OutOfMemory(fault) = &error else { panic!("{error}") };
+    assert_eq!((fault.id.as_str(), fault.num_requests, fault.num_bytes), ("req-4", 4, 392));
+    assert_eq!(fault.limit, MemoryLimit::Option(320));
+}
+
+#[test]
+fn requests_that_ended_take_no_memory() {
+    let line = |arrival: u32| format!("{{\"arrival_s\": {arrival}, \"prompt_len\": 10, \"output_len\": 2}}\n");
+    let workload = WorkloadReader::from_reader("test", Cursor::new((0..9).map(line).collect::<String>()));
+    let options = ReplayOptions { max_request_memory_bytes: 80, ..ReplayOptions::default() };
+    let mut replay =
+        Replay::new(&config(), executor(100, 0), workload.expect("a workload"), None, options).expect("a replay");
+    assert_eq!(replay.run(|_| {}).expect("one at a time is within the limit").requests.finished, 9);
+}
+
+#[test]
+fn an_interrupted_replay_reports_what_it_has() {
+    let line = "{\"arrival_s\": 0, \"prompt_len\": 10, \"output_len\": 2}\n";
+    let later = "{\"arrival_s\": 9, \"prompt_len\": 10, \"output_len\": 9}\n";
+    let workload = WorkloadReader::from_reader("test", Cursor::new(line.to_owned() + &later.repeat(2)));
+    let counter = Counter::default();
+    let trace = StepTracer::new(None, true, Box::new(counter.clone()));
+    let mut replay =
+        Replay::new(&config(), executor(100, 0), workload.expect("a workload"), None, ReplayOptions::default())
+            .expect("a replay");
+    replay.set_trace(trace);
+    let num_asked = std::cell::Cell::new(0);
+    // Each step is preceded by two questions or more; 14 of them end in the midst of the later requests.
+    let is_interrupted = || num_asked.replace(num_asked.get() + 1) >= 14;
+    let report = replay.run_until(is_interrupted, |_| {}).expect("an interruption is no fault");
+    assert!(report.interrupted);
+    let requests = report.requests;
+    assert_eq!((requests.total, requests.finished, requests.unfinished), (3, 1, 2));
+    assert_eq!(counter.counts().shut_down_at_step, Some(report.steps));
+}
+
+#[test]
 fn an_output_that_exceeds_the_model_length_is_clipped() {
     let report = report(&config(), 100, r#"{"arrival_s": 0, "prompt_len": 60, "output_len": 10}"#);
     assert_eq!((report.requests.finished, report.requests.clipped), (1, 1));
@@ -226,7 +291,7 @@ fn a_broken_workload_ends_the_replay() {
 
 fn sample(config: &EngineConfig, trace: Option<StepTracer>, seed: u64) -> ReplayReport {
     let workload = EMBEDDED_SAMPLE.reader().expect("the sample is readable");
-    let options = ReplayOptions { seed, max_requests: Some(40) };
+    let options = ReplayOptions { seed, max_requests: Some(40), ..ReplayOptions::default() };
     Replay::new(config, executor(2_000, seed), workload, trace, options)
         .expect("a replay")
         .run(|_| {})

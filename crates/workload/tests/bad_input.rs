@@ -319,6 +319,13 @@ fn json_prompts_that_contradict_themselves_are_refused() {
           remedy: correct the value"#]],
     );
     check(
+        "{\"arrival_s\": 0, \"prompt_token_ids\": [1], \"hash_block_size\": 4, \"output_len\": 1}",
+        &expect![[r#"
+        trace:1: the field `prompt_token_ids` is given twice, by `hash_block_size` too
+          expected: each field once
+          remedy: remove one of them"#]],
+    );
+    check(
         &stepline_line("hash_ids", "[1]"),
         &expect![[r#"
         trace:1: the field `hash_block_size` is missing

@@ -32,6 +32,16 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "FILE", help_heading = "Replay")]
     pub(crate) trace_out: Option<PathBuf>,
 
+    /// Stop when the prompts of all requests that run or wait need more memory.
+    #[arg(
+        long,
+        value_name = "GIB",
+        default_value_t = 8,
+        value_parser = clap::value_parser!(u32).range(1..),
+        help_heading = "Replay"
+    )]
+    pub(crate) max_request_memory_gib: u32,
+
     #[command(flatten)]
     pub(crate) executor: ExecutorFlags,
 

@@ -13,7 +13,13 @@ pub(crate) fn render(report: &ReplayReport, real: Duration) -> String {
 fn totals(report: &ReplayReport, real: Duration) -> Table {
     let requests = &report.requests;
     let mut table = plain_table();
+    if report.interrupted {
+        table.add_row(["INTERRUPTED", "the results so far"]);
+    }
     table.add_row(["requests finished", &count(requests.finished)]);
+    if requests.unfinished > 0 {
+        table.add_row(["requests unfinished", &count(requests.unfinished)]);
+    }
     if requests.clipped > 0 {
         table.add_row(["  cut at max_model_len", &count(requests.clipped)]);
     }
@@ -73,8 +79,9 @@ fn aligned_left(mut table: Table) -> Table {
     table
 }
 
-fn rate(num_tokens: u64, per_s: f64) -> String {
-    format!("{} ({per_s:.1}/s)", count(num_tokens))
+fn rate(num_tokens: u64, per_s: Option<f64>) -> String {
+    let per_s = per_s.map_or_else(|| "–".to_owned(), |per_s| format!("{per_s:.1}"));
+    format!("{} ({per_s}/s)", count(num_tokens))
 }
 
 fn percent(share: f64) -> String {
@@ -109,6 +116,12 @@ fn grouped(digits: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_over_no_time_is_a_dash() {
+        assert_eq!(rate(0, None), "0 (–/s)");
+        assert_eq!(rate(1000, Some(2.5)), "1,000 (2.5/s)");
+    }
 
     #[test]
     fn thousands_are_set_apart() {

@@ -1,7 +1,7 @@
 //! The trace of a replay: from the flags to a tracer, and what became of its records.
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
@@ -37,6 +37,26 @@ impl TraceRecord {
             journey_events: stats.num_journey_events,
         }
     }
+}
+
+/// Refuses a `--trace-out` that would stay without a trace, or that is no path.
+pub(crate) fn check_trace_out(config: &EngineConfig, trace_out: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = trace_out else { return Ok(()) };
+    if path == Path::new("-") {
+        return Err(Failure::usage(
+            "--trace-out: `-` is no path: standard output has the table\n  expected: a file, device or named pipe\n  \
+             remedy: give a path; /dev/stderr is one",
+        ));
+    }
+    let observability = &config.observability;
+    if observability.step_tracing_enabled || observability.enable_journey_tracing {
+        return Ok(());
+    }
+    Err(Failure::usage(format_args!(
+        "--trace-out: `{}` would stay empty, for nothing is traced\n  expected: tracing of steps or journeys\n  \
+         remedy: add --step-tracing-enabled or --enable-journey-tracing, or leave --trace-out out",
+        path.display()
+    )))
 }
 
 impl ReplayTrace {

@@ -125,6 +125,7 @@ fn usage_errors_are_told_with_exit_code_2() {
     sandbox.run(&["replay", "--step-base-us", "NaN"]).fails(2, &["--step-base-us: base_us is NaN"]);
     sandbox.run(&["replay", "--step-kv-token-us", "-1"]).fails(2, &["--step-kv-token-us: kv_token_us is -1"]);
     sandbox.run(&["replay", "--num-gpu-blocks-override", "0"]).fails(2, &["num_gpu_blocks"]);
+    sandbox.run(&["replay", "--max-request-memory-gib", "0"]).fails(2, &["--max-request-memory-gib"]);
 }
 
 #[test]
@@ -136,6 +137,7 @@ fn outputs_that_cannot_be_written_are_refused_beforehand() {
         .run(&["replay", "w.jsonl", "--json", "missing/out.json"])
         .fails(2, &["--json: `missing/out.json`", "remedy"]);
     sandbox.run(&["replay", "w.jsonl", "--json", "."]).fails(2, &["--json: `.`"]);
+    sandbox.run(&["replay", "w.jsonl", "--json", "newdir/"]).fails(2, &["--json: `newdir/`", "directory"]);
     let args = ["replay", "w.jsonl", "--trace-out", "missing/t.jsonl"];
     sandbox.run(&[&args[..], &tracing[..]].concat()).fails(2, &["missing/t.jsonl", "--trace-out"]);
     assert_eq!(sandbox.files(), ["w.jsonl"]);
@@ -149,6 +151,101 @@ fn a_workload_is_not_overwritten_by_its_own_results() {
     sandbox.run(&["replay", "w.jsonl", "--trace-out", "w.jsonl"]).fails(2, &["--trace-out", "WORKLOAD too"]);
     sandbox.run(&["replay", "w.jsonl", "--trace-out", "o", "--json", "o"]).fails(2, &["--trace-out", "--json too"]);
     assert_eq!(sandbox.read("w.jsonl"), requests(2).as_bytes());
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_streams_do_not_hide_that_a_file_is_given_twice() {
+    let sandbox = Sandbox::new();
+    let read = |name: &str| String::from_utf8(sandbox.read(name)).expect("UTF-8");
+    let open = |name: &str| std::fs::OpenOptions::new().read(true).append(true).open(sandbox.path(name)).expect("open");
+    let ran = |command: &mut std::process::Command| -> Ran { command.output().expect("the binary starts").into() };
+    sandbox.write("w.jsonl", requests(2));
+    sandbox.write("c.toml", "max_num_seqs = 8\n");
+    fs::hard_link(sandbox.path("w.jsonl"), sandbox.path("hard.jsonl")).expect("a link");
+    std::os::unix::fs::symlink("new.jsonl", sandbox.path("dangling")).expect("a link");
+    fs::create_dir(sandbox.path("dir")).expect("a directory");
+    let tracing = ["--enable-journey-tracing"];
+    let run = |args: &[&str]| sandbox.run(&[args, &tracing].concat());
+
+    run(&["replay", "w.jsonl", "--trace-out", "hard.jsonl"]).fails(2, &["--trace-out", "WORKLOAD too"]);
+    run(&["replay", "w.jsonl", "--config", "c.toml", "--json", "c.toml"]).fails(2, &["--json", "--config too"]);
+    run(&["replay", "w.jsonl", "--json", "new", "--trace-out", "dir/../new"]).fails(2, &["--trace-out", "--json too"]);
+    run(&["replay", "w.jsonl", "--json", "new.jsonl", "--trace-out", "dangling"]).fails(2, &["--json too"]);
+
+    ran(sandbox.command(&["replay", "-", "--json", "w.jsonl"]).stdin(open("w.jsonl"))).fails(2, &["WORKLOAD too"]);
+    ran(sandbox.command(&["replay", "w.jsonl"]).stdout(open("w.jsonl"))).fails(2, &["WORKLOAD", "standard output too"]);
+    ran(sandbox.command(&["replay", "w.jsonl", "--json", "-"]).stdout(open("w.jsonl"))).fails(2, &["WORKLOAD too"]);
+
+    assert_eq!((read("w.jsonl"), read("c.toml").as_str()), (requests(2), "max_num_seqs = 8\n"));
+    assert_eq!(sandbox.files(), ["c.toml", "dangling", "dir", "hard.jsonl", "w.jsonl"]);
+}
+
+#[test]
+fn a_trace_file_survives_a_replay_that_cannot_be_set_up() {
+    let sandbox = Sandbox::new();
+    sandbox.write("w.jsonl", requests(2));
+    sandbox.write("keep.jsonl", "kept");
+    let args = ["replay", "w.jsonl", "--step-tracing-enabled", "--trace-out", "keep.jsonl"];
+    let no_blocks = ["--executor-preset", "rtx4090-llama-3.1-8b", "--block-size", "65536"];
+    let ran = sandbox.run(&[&args[..], &no_blocks[..]].concat());
+    ran.fails(2, &["block_size: no block of 65536 tokens fits the 41408 tokens", "remedy", "num_gpu_blocks_override"]);
+    assert_eq!(sandbox.read("keep.jsonl"), b"kept");
+}
+
+#[test]
+fn control_characters_of_an_id_do_not_reach_the_terminal() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "w.jsonl",
+        "{\"arrival_s\": 0, \"id\": \"a\\u001b[2J\\nerror: b\", \"prompt_len\": 5000, \"output_len\": 1}\n",
+    );
+    let ran = sandbox.run(&["replay", "w.jsonl", "--max-model-len", "4096"]);
+    ran.fails(1, &["request `a\\u{1b}[2J\\nerror: b`"]);
+    assert!(!ran.stderr.contains('\u{1b}'), "{ran:#?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn requests_that_pile_up_end_the_replay_with_a_message_and_no_abort() {
+    let sandbox = Sandbox::new();
+    let line = "{\"arrival_s\": 0, \"prompt_len\": 131000, \"output_len\": 1}\n";
+    sandbox.write("w.jsonl", line.repeat(3000));
+    let command = "ulimit -v 1000000; exec \"$0\" replay w.jsonl --num-gpu-blocks-override 9000 --json o.json";
+    let output = std::process::Command::new("sh")
+        .args(["-c", command, env!("CARGO_BIN_EXE_stepline")])
+        .current_dir(sandbox.path("."))
+        .output();
+    let ran: Ran = output.expect("a shell").into();
+    ran.fails(1, &["request `req-", "need", "more than the system gives", "--max-request-memory-gib"]);
+    assert_eq!(sandbox.files(), ["w.jsonl"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn results_are_written_though_standard_output_is_full_or_closed() {
+    let sandbox = Sandbox::new();
+    sandbox.write("w.jsonl", requests(3));
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let run = |stdout: std::process::Stdio, json: &str| -> Ran {
+        sandbox.command(&["replay", "w.jsonl", "--json", json]).stdout(stdout).output().expect("it starts").into()
+    };
+    run(writer.into(), "closed.json").succeeds();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("a device");
+    run(full.into(), "full.json").fails(1, &["standard output: cannot be written"]);
+    assert_eq!(sandbox.read("closed.json"), sandbox.read("full.json"));
+    assert!(sandbox.read("full.json").ends_with(b"}\n"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_lost_trace_is_told_beside_lost_results() {
+    let sandbox = Sandbox::new();
+    sandbox.write("w.jsonl", requests(20));
+    let tracing = ["--enable-journey-tracing", "--trace-out", "/dev/full"];
+    let ran = sandbox.run(&[&["replay", "w.jsonl", "--json", "/dev/full"][..], &tracing[..]].concat());
+    ran.fails(1, &["--json: `/dev/full` cannot be written", "the trace is incomplete"]);
 }
 
 #[cfg(target_os = "linux")]
@@ -187,7 +284,16 @@ fn tracing_without_a_destination_is_a_warning() {
     let ran = sandbox.run(&["replay", "w.jsonl", "--step-tracing-enabled"]);
     ran.succeeds();
     assert!(ran.stderr.contains("warning: tracing is on, but has no destination"), "{ran:#?}");
-    let ran = sandbox.run(&["replay", "w.jsonl", "--trace-out", "t.jsonl"]);
-    ran.succeeds();
-    assert!(ran.stderr.contains("warning: a trace destination is given, but tracing is off"), "{ran:#?}");
+}
+
+#[test]
+fn a_trace_file_without_tracing_is_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.write("w.jsonl", requests(2));
+    sandbox
+        .run(&["replay", "w.jsonl", "--trace-out", "t.jsonl"])
+        .fails(2, &["--trace-out: `t.jsonl` would stay empty", "--step-tracing-enabled or --enable-journey-tracing"]);
+    let args = ["replay", "w.jsonl", "--step-tracing-enabled", "--trace-out", "-"];
+    sandbox.run(&args).fails(2, &["--trace-out: `-` is no path", "remedy"]);
+    assert_eq!(sandbox.files(), ["w.jsonl"]);
 }

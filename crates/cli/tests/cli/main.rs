@@ -2,5 +2,7 @@
 
 mod bad_input;
 mod config;
+#[cfg(unix)]
+mod interrupt;
 mod replay;
 mod sandbox;

@@ -136,6 +136,19 @@ fn a_reader_that_goes_away_is_no_failure() {
 }
 
 #[test]
+fn a_replay_that_took_no_time_has_no_rates() {
+    let sandbox = Sandbox::new();
+    sandbox.write("w.jsonl", "{\"arrival_s\": 7, \"prompt_len\": 5000, \"output_len\": 1}\n");
+    let ran = sandbox.run(&["replay", "w.jsonl", "--max-model-len", "4096", "--json", "o.json"]);
+    ran.fails(1, &["none of the 1 requests could run"]);
+    assert!(ran.stdout.contains("0 (–/s)"), "{}", ran.stdout);
+    let results: Value = serde_json::from_slice(&sandbox.read("o.json")).expect("valid JSON");
+    assert_eq!(results["report"]["interrupted"], false);
+    assert_eq!(results["report"]["duration_s"], 0.0);
+    assert_eq!(results["report"]["tokens"]["output_per_s"], Value::Null);
+}
+
+#[test]
 fn executor_flags_change_the_times_of_a_preset() {
     let sandbox = Sandbox::new();
     sandbox.write("w.jsonl", "{\"arrival_s\": 0, \"prompt_len\": 10, \"output_len\": 3}\n");

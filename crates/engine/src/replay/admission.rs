@@ -67,15 +67,21 @@ impl Admission {
         }
     }
 
-    /// Adds a request to the engine, or notes why not.
+    /// Notes a request that can never run, before its tokens are made.
     ///
     /// Unlike vLLM: a request that the KV cache can never hold is refused here. The scheduler would take it in, and at
     /// the head of the queue it would block everybody behind it for ever (spec: scheduler 4).
-    pub(super) fn add<E: Executor>(&mut self, spec: &RequestSpec, engine: &mut Engine<E>) -> Option<RequestHandle> {
-        if let Some(message) = self.exceeds_kv_cache(spec, engine) {
+    pub(super) fn rejects<E: Executor>(&mut self, spec: &RequestSpec, engine: &Engine<E>) -> bool {
+        let message = self.exceeds_kv_cache(spec, engine);
+        let is_rejected = message.is_some();
+        if let Some(message) = message {
             self.reject(RejectReason::ExceedsKvCache, message);
-            return None;
         }
+        is_rejected
+    }
+
+    /// Adds a request to the engine, or notes why not.
+    pub(super) fn add<E: Executor>(&mut self, spec: &RequestSpec, engine: &mut Engine<E>) -> Option<RequestHandle> {
         let request = self.new_request(spec);
         match engine.add_request(request) {
             Ok(handle) => Some(handle),

@@ -1,6 +1,7 @@
 //! A workload's way through the engine.
 
 mod admission;
+mod memory;
 
 use stepline_config::EngineConfig;
 use stepline_scheduler::trace::StepTracer;
@@ -13,14 +14,29 @@ use crate::metrics::Metrics;
 use crate::report::{KvCacheReport, ReplayReport, RequestCounts};
 use admission::Admission;
 pub use admission::{RejectReason, Rejection};
+use memory::RequestMemory;
+pub use memory::{MemoryLimit, OutOfMemory};
 
 /// How a workload is replayed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayOptions {
     /// Of prompt tokens and traced journeys.
     pub seed: u64,
     /// Stops reading the workload after so many requests.
     pub max_requests: Option<u64>,
+    /// Bytes that the prompts of all requests that run or wait may take: 4 per token and 16 per full block.
+    pub max_request_memory_bytes: u64,
+}
+
+impl ReplayOptions {
+    /// 8 GiB: some two billion waiting tokens.
+    pub const DEFAULT_MAX_REQUEST_MEMORY_BYTES: u64 = 8 << 30;
+}
+
+impl Default for ReplayOptions {
+    fn default() -> Self {
+        Self { seed: 0, max_requests: None, max_request_memory_bytes: Self::DEFAULT_MAX_REQUEST_MEMORY_BYTES }
+    }
 }
 
 /// How far a replay is.
@@ -46,6 +62,7 @@ pub struct Replay<E, W> {
     arrivals: Arrivals<W>,
     admission: Admission,
     metrics: Metrics,
+    memory: RequestMemory,
     policy_may_overtake: bool,
     block_size: u32,
 }
@@ -59,6 +76,9 @@ pub enum ReplayError {
     /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// More requests wait than memory holds.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     /// A request waits for something that will not come.
     #[error(
         "request `{id}` can never be scheduled: nothing runs, step {step} admitted nobody, and {num_waiting} requests \
@@ -98,6 +118,10 @@ where
             arrivals: Arrivals::new(workload.into_iter(), options.max_requests),
             admission: Admission::new(config, options.seed),
             metrics: Metrics::default(),
+            memory: RequestMemory {
+                block_size: config.cache.block_size,
+                limit_bytes: options.max_request_memory_bytes,
+            },
             policy_may_overtake: config.scheduler.policy != stepline_config::SchedulingPolicy::Fcfs,
             block_size: config.cache.block_size,
         })
@@ -108,9 +132,27 @@ where
     /// # Errors
     /// If the workload is broken, the executor fails, or a request can never be scheduled.
     pub fn run(&mut self, on_progress: impl FnMut(Progress)) -> Result<ReplayReport, ReplayError> {
-        let outcome = self.run_to_end(on_progress);
+        self.run_until(|| false, on_progress)
+    }
+
+    /// As [`run`](Self::run), unless `is_interrupted`: it is asked before every step and every arrival, and after a yes
+    /// the replay ends with [what it has so far](ReplayReport::interrupted).
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_until(
+        &mut self,
+        is_interrupted: impl Fn() -> bool,
+        on_progress: impl FnMut(Progress),
+    ) -> Result<ReplayReport, ReplayError> {
+        let outcome = self.run_to_end(is_interrupted, on_progress);
         self.engine.shutdown();
-        outcome.map(|()| self.report())
+        outcome.map(|end| self.report(end))
+    }
+
+    /// Traces from now on to `trace`, for callers that open a trace only when all else is known to be right.
+    pub fn set_trace(&mut self, trace: StepTracer) {
+        self.engine.set_trace(trace);
     }
 
     /// The tracer, if there is one.
@@ -118,13 +160,20 @@ where
         self.engine.trace_mut()
     }
 
-    fn run_to_end(&mut self, mut on_progress: impl FnMut(Progress)) -> Result<(), ReplayError> {
+    fn run_to_end(
+        &mut self,
+        is_interrupted: impl Fn() -> bool,
+        mut on_progress: impl FnMut(Progress),
+    ) -> Result<End, ReplayError> {
         loop {
-            self.take_arrivals()?;
+            self.take_arrivals(&is_interrupted)?;
+            if is_interrupted() {
+                return Ok(End::Interrupted);
+            }
             if !self.engine.scheduler().has_requests() {
                 match self.arrivals.next_at()? {
                     Some(arrival) => self.engine.wait_until(arrival),
-                    None => return Ok(()),
+                    None => return Ok(End::Complete),
                 }
                 continue;
             }
@@ -142,8 +191,13 @@ where
     }
 
     /// Hands over everybody who has arrived by now.
-    fn take_arrivals(&mut self) -> Result<(), ReplayError> {
-        while let Some(spec) = self.arrivals.take_until(self.engine.now())? {
+    fn take_arrivals(&mut self, is_interrupted: impl Fn() -> bool) -> Result<(), ReplayError> {
+        while !is_interrupted() {
+            let Some(spec) = self.arrivals.take_until(self.engine.now())? else { break };
+            if self.admission.rejects(&spec, &self.engine) {
+                continue;
+            }
+            self.memory.check(&spec, self.metrics.num_live(), self.metrics.num_live_prompt_tokens())?;
             if let Some(handle) = self.admission.add(&spec, &mut self.engine) {
                 self.metrics.queued(handle, &spec, self.engine.now());
             }
@@ -184,15 +238,18 @@ where
         }
     }
 
-    fn report(&self) -> ReplayReport {
-        let duration_s = seconds(self.engine.now());
+    fn report(&self, end: End) -> ReplayReport {
         let metrics = &self.metrics;
+        let duration_s = seconds(metrics.last_computation_ended);
+        let (total, rejected) = (self.arrivals.num_taken, self.admission.num_rejected());
         ReplayReport {
+            interrupted: end == End::Interrupted,
             requests: RequestCounts {
-                total: self.arrivals.num_taken,
+                total,
                 finished: metrics.finished,
                 clipped: metrics.clipped,
-                rejected: self.admission.num_rejected(),
+                rejected,
+                unfinished: total - rejected - metrics.finished,
             },
             rejections: self.admission.rejections(),
             duration_s,
@@ -212,6 +269,15 @@ where
             },
         }
     }
+}
+
+/// How a replay without a fault ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Every request has ended.
+    Complete,
+    /// The caller wanted no more.
+    Interrupted,
 }
 
 /// A workload with a look at the next arrival.

@@ -58,8 +58,12 @@ fn prompt(object: &JsonObject<'_>) -> Result<PromptSpec, LineFault> {
             }
         }
         (None, Some(ids)) => {
-            if object.optional("hash_ids").is_some() {
-                return Err(twice("prompt_token_ids", ", by `hash_ids` too"));
+            // Blocks by id would be a second description of the prompt, and their size says nothing without them.
+            for (name, hint) in [("hash_ids", ", by `hash_ids` too"), ("hash_block_size", ", by `hash_block_size` too")]
+            {
+                if object.optional(name).is_some() {
+                    return Err(twice("prompt_token_ids", hint));
+                }
             }
             Ok(PromptSpec::TokenIds(ids.token_ids()?))
         }
