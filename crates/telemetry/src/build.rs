@@ -146,7 +146,11 @@ impl Parts {
         let otlp_options = OtlpOptions { when_full: options.when_full, shutdown_limit: options.shutdown_limit };
         let backend = OtlpBackend::new(&endpoint, otlp_options)?;
         if let Some(fault) = otlp::probe(&endpoint, options.probe_limit) {
-            self.warnings.push(TelemetryWarning::Unreachable { endpoint: text.to_owned(), protocol, fault });
+            self.warnings.push(TelemetryWarning::Unreachable {
+                endpoint: otlp::without_user_info(text),
+                protocol,
+                fault,
+            });
         }
         self.handle.otlp = Some(backend.delivery());
         let span_options = SpanSinkOptions {

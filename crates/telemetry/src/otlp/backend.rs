@@ -49,13 +49,13 @@ pub(crate) struct OtlpBackend {
 impl OtlpBackend {
     /// Makes an exporter for `endpoint`. Connects to nothing yet.
     pub(crate) fn new(endpoint: &Endpoint, options: OtlpOptions) -> Result<Self, TelemetryError> {
-        let no_thread = |source| TelemetryError::Runtime { endpoint: endpoint.url.clone(), source };
+        let no_thread = |source| TelemetryError::Runtime { endpoint: endpoint.shown(), source };
         let runtime = PrivateRuntime::start().map_err(no_thread)?;
         let exporter = {
             let _entered = runtime.enter();
             build_exporter(endpoint)?
         };
-        Self::with_exporter(exporter, endpoint.url.clone(), options, Some(runtime)).map_err(no_thread)
+        Self::with_exporter(exporter, endpoint.shown(), options, Some(runtime)).map_err(no_thread)
     }
 
     /// Makes a back end on any exporter, driven by `runtime` if it needs one.
@@ -103,7 +103,7 @@ fn build_exporter(endpoint: &Endpoint) -> Result<SpanExporter, TelemetryError> {
             .with_endpoint(&endpoint.url)
             .build(),
     };
-    exporter.map_err(|error| TelemetryError::Exporter { endpoint: endpoint.url.clone(), fault: error.to_string() })
+    exporter.map_err(|error| TelemetryError::Exporter { endpoint: endpoint.shown(), fault: error.to_string() })
 }
 
 /// Who speaks. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` win over the name `stepline`.

@@ -1,7 +1,7 @@
 //! The account of what was emitted, and the bound on what waits to be sent.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::options::WhenFull;
 use crate::report::{Counts, OtlpReport};
@@ -49,7 +49,8 @@ impl Delivery {
         let mut account = self.lock();
         account.report.emitted += span;
         if let WhenFull::Wait(limit) = when_full {
-            let deadline = Instant::now() + limit;
+            // A limit beyond all time is a day; the collector is given up long before.
+            let deadline = Instant::now() + limit.min(Duration::from_hours(24));
             while account.is_full(span) && account.report.failed == Counts::default() {
                 let Some(left) = deadline.checked_duration_since(Instant::now()) else { break };
                 account = self.has_room.wait_timeout(account, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -106,7 +107,6 @@ impl Delivery {
 mod tests {
     use std::sync::Arc;
     use std::thread;
-    use std::time::Duration;
 
     use super::*;
 

@@ -48,14 +48,30 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
+    /// The URL as it may be shown.
+    pub(crate) fn shown(&self) -> String {
+        without_user_info(&self.url)
+    }
+
     /// Reads a URL. `grpc://host:port` is `http://host:port` over gRPC, as in vLLM's examples. For HTTP, a URL without
     /// a path gets `/v1/traces`; any other path is used as it is.
     pub(crate) fn parse(text: &str, protocol: OtlpProtocol) -> Result<Self, TelemetryError> {
         parse(text.trim(), protocol).map_err(|fault| TelemetryError::Endpoint {
-            endpoint: text.to_owned(),
+            endpoint: without_user_info(text),
             fault,
             example: example(protocol),
         })
+    }
+}
+
+/// An endpoint as it may be shown: user name and password belong to nobody's terminal or log.
+pub(crate) fn without_user_info(url: &str) -> String {
+    match url.rsplit_once('@') {
+        None => url.to_owned(),
+        Some((before, host)) => match before.split_once("://") {
+            Some((scheme, _)) => format!("{scheme}://***@{host}"),
+            None => format!("***@{host}"),
+        },
     }
 }
 
@@ -134,6 +150,15 @@ mod tests {
         check_refused("http://collector:", OtlpProtocol::Grpc, "its port is not a number");
         check_refused("http://", OtlpProtocol::Grpc, "not a URL");
         check_refused("http://a b:4317", OtlpProtocol::Grpc, "not a URL");
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        assert_eq!(without_user_info("http://user:secret@c:4318/v1"), "http://***@c:4318/v1");
+        assert_eq!(without_user_info("user:secret@c"), "***@c");
+        assert_eq!(without_user_info("http://c:4317"), "http://c:4317");
+        let error = Endpoint::parse("ftp://user:secret@c", OtlpProtocol::Grpc).expect_err("unknown scheme");
+        assert!(!error.to_string().contains("secret"), "{error}");
     }
 
     #[test]

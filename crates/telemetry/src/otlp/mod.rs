@@ -19,5 +19,5 @@ mod tests;
 
 pub(crate) use backend::{OtlpBackend, OtlpOptions};
 pub(crate) use delivery::Delivery;
-pub(crate) use endpoint::{Endpoint, protocol_of_environment};
+pub(crate) use endpoint::{Endpoint, protocol_of_environment, without_user_info};
 pub(crate) use probe::probe;
