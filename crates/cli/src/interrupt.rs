@@ -2,13 +2,15 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
 
-/// Remembers the first SIGINT or SIGTERM; the second one ends the process at once.
-#[derive(Clone, Debug)]
+/// The signals, and what stands for each in [`Interrupt::signal`].
+const SIGNALS: [(i32, usize); 2] = [(SIGINT, 2), (SIGTERM, 15)];
+
+/// Remembers the first SIGINT or SIGTERM; the next one ends the process at once.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt {
     /// Its number, 0 if there was none.
     signal: Arc<AtomicUsize>,
@@ -16,16 +18,46 @@ pub(crate) struct Interrupt {
 
 impl Interrupt {
     /// Catches the signals from now on.
+    #[cfg(unix)]
     pub(crate) fn catch() -> io::Result<Self> {
-        let signal = Arc::new(AtomicUsize::new(0));
-        let is_second = Arc::new(AtomicBool::new(false));
-        for (number, value) in [(SIGINT, 2), (SIGTERM, 15)] {
-            // In this order: the first signal finds the flag unset and sets it.
-            flag::register_conditional_shutdown(number, 128 + number, Arc::clone(&is_second))?;
-            flag::register(number, Arc::clone(&is_second))?;
-            flag::register_usize(number, Arc::clone(&signal), value)?;
+        let interrupt = Self::default();
+        let signals = signal_hook::iterator::Signals::new(SIGNALS.map(|(number, _)| number))?;
+        let remembered = interrupt.clone();
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || remembered.watch(signals))?;
+        Ok(interrupt)
+    }
+
+    #[cfg(unix)]
+    fn watch(&self, mut signals: signal_hook::iterator::Signals) {
+        /// One wish may come as several signals: `timeout` signals the process and then its whole group.
+        const SAME_WISH: std::time::Duration = std::time::Duration::from_millis(200);
+
+        let first = loop {
+            if let Some(number) = signals.wait().next() {
+                break number;
+            }
+        };
+        let value = SIGNALS.iter().find(|(number, _)| *number == first).map_or(2, |(_, value)| *value);
+        self.signal.store(value, Ordering::Relaxed);
+        std::thread::sleep(SAME_WISH);
+        signals.pending().for_each(drop);
+        if let Some(next) = signals.forever().next() {
+            std::process::exit(128 + next);
         }
-        Ok(Self { signal })
+    }
+
+    /// Catches the signals from now on.
+    #[cfg(not(unix))]
+    pub(crate) fn catch() -> io::Result<Self> {
+        let interrupt = Self::default();
+        let is_second = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        for (number, value) in SIGNALS {
+            // In this order: the first signal finds the flag unset and sets it.
+            signal_hook::flag::register_conditional_shutdown(number, 128 + number, Arc::clone(&is_second))?;
+            signal_hook::flag::register(number, Arc::clone(&is_second))?;
+            signal_hook::flag::register_usize(number, Arc::clone(&interrupt.signal), value)?;
+        }
+        Ok(interrupt)
     }
 
     /// The signal, if there was one.
