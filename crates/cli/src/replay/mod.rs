@@ -63,7 +63,9 @@ pub(crate) fn run(args: ReplayArgs) -> Result<(), Failure> {
     };
 
     warn_of_rejections(&report);
-    let table = table::render(&report, real);
+    let is_changed = step_time != preset.step_time;
+    let machine = format!("{}{}", preset.name, if is_changed { ", changed by flags" } else { "" });
+    let table = table::render(&report, &machine, real);
     let results = Results {
         stepline: env!("CARGO_PKG_VERSION"),
         workload: workload_record,

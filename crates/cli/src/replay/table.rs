@@ -5,17 +5,18 @@ use std::time::Duration;
 use comfy_table::{CellAlignment, Table, presets};
 use stepline_engine::{Distribution, ReplayReport};
 
-/// Renders a report; `real` is how long the replay itself took.
-pub(crate) fn render(report: &ReplayReport, real: Duration) -> String {
-    format!("{}\n\n{}\n", totals(report, real).trim_fmt(), latencies(report).trim_fmt())
+/// Renders a report; `machine` is whose step times were simulated, `real` how long the replay itself took.
+pub(crate) fn render(report: &ReplayReport, machine: &str, real: Duration) -> String {
+    format!("{}\n\n{}\n", totals(report, machine, real).trim_fmt(), latencies(report).trim_fmt())
 }
 
-fn totals(report: &ReplayReport, real: Duration) -> Table {
+fn totals(report: &ReplayReport, machine: &str, real: Duration) -> Table {
     let requests = &report.requests;
     let mut table = plain_table();
     if report.interrupted {
         table.add_row(["INTERRUPTED", "the results so far"]);
     }
+    table.add_row(["step times of", machine]);
     table.add_row(["requests finished", &count(requests.finished)]);
     if requests.unfinished > 0 {
         table.add_row(["requests unfinished", &count(requests.unfinished)]);
@@ -54,8 +55,8 @@ fn latencies(report: &ReplayReport) -> Table {
         ("queue time", &report.queue_ms),
     ];
     for (name, distribution) in rows {
-        let Distribution { mean, p50, p90, p99, max, .. } = *distribution;
-        let figures = [mean, p50, p90, p99, max].map(milliseconds);
+        let Distribution { count, mean, p50, p90, p99, max, .. } = *distribution;
+        let figures = [mean, p50, p90, p99, max].map(|ms| if count > 0 { milliseconds(ms) } else { "–".to_owned() });
         table.add_row(std::iter::once(name.to_owned()).chain(figures));
     }
     for column in table.column_iter_mut().skip(1) {
@@ -80,7 +81,7 @@ fn aligned_left(mut table: Table) -> Table {
 }
 
 fn rate(num_tokens: u64, per_s: Option<f64>) -> String {
-    let per_s = per_s.map_or_else(|| "–".to_owned(), |per_s| format!("{per_s:.1}"));
+    let per_s = per_s.map_or_else(|| "–".to_owned(), |per_s| grouped_decimals(&format!("{per_s:.1}")));
     format!("{} ({per_s}/s)", count(num_tokens))
 }
 
@@ -90,10 +91,13 @@ fn percent(share: f64) -> String {
 
 /// Two decimals, thousands apart.
 fn milliseconds(ms: f64) -> String {
-    let text = format!("{ms:.2}");
+    grouped_decimals(&format!("{ms:.2}"))
+}
+
+fn grouped_decimals(text: &str) -> String {
     match text.split_once('.') {
         Some((whole, decimals)) => format!("{}.{decimals}", grouped(whole)),
-        None => text,
+        None => text.to_owned(),
     }
 }
 
@@ -120,7 +124,7 @@ mod tests {
     #[test]
     fn a_rate_over_no_time_is_a_dash() {
         assert_eq!(rate(0, None), "0 (–/s)");
-        assert_eq!(rate(1000, Some(2.5)), "1,000 (2.5/s)");
+        assert_eq!(rate(1000, Some(2500.0)), "1,000 (2,500.0/s)");
     }
 
     #[test]
